@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from adapter.tools.doctor import runner  # noqa: F401 - registers the checks
 from adapter.tools.doctor.model import CheckSection, DoctorCheck, registered
 from docs.paragraphs import wrapped
+
+_OPTIONS: Final = (
+    "- `--explain GMA012`: prints the text of one check; `--explain exporter_down` that of a",
+    "  [reason](reasons.md)",
+    "- `-v`: prints a line for each check",
+    "- `-q`: prints only what was found",
+    "- `-o json`, `-o yaml`: print every finding for programs",
+    "- `--only GMA404`, `--only hpas`: run one check or one section",
+    "- `-n NAMESPACE`: leaves out findings about objects of other namespaces",
+    "- `--wait 5m`: looks every 5 seconds until there is no error and nothing unchecked, or the",
+    "  time is over",
+)
 
 
 def page() -> str:
@@ -21,22 +34,18 @@ def page() -> str:
             """
             `gpu-metrics-adapter doctor` runs these checks on the cluster of your kubeconfig, before
             and after the installation. With `-f PATH` it checks manifests in files instead, for CI.
-            It only reads. It prints each check that found something or could not check, `‼` for a
-            warning and a cross for an error. A finding begins with what the check expects, and ends
-            with its fix and a command. The first line says which findings to fix first, if the
-            order matters: an HPA whose target is in another unit goes to its maximum as soon as it
-            gets values again.
-
-            `doctor --explain GMA012` prints the text of one check, and
-            `doctor --explain exporter_down` that of a reason why a pod has no value.
-
-            `-v` prints a line for each check, `-q` only what was found, and `-o json` and `-o yaml`
-            every finding for programs. `--only GMA404` and `--only hpas` run one check or one
-            section. `-n NAMESPACE` leaves out findings about objects of other namespaces.
-            `--wait 5m` looks every 5 seconds until there is no error and nothing unchecked, or the
-            time is over. A check that needs a right that you do not have names the right and the
-            command that grants it. [Exit codes](commands.md#exit-codes) has 1 for errors, and 2 if
-            it could not check.
+            It only reads. It prints each check that found something or could not check: `‼` is a
+            warning, a cross an error. A finding ends with its fix and a command. The first line
+            says which findings to fix first, if the order matters.
+            """
+        ),
+        *_OPTIONS,
+        "",
+        *wrapped(
+            """
+            A check that needs a right that you do not have names the right and the command that
+            grants it. The [exit code](commands.md#exit-codes) is 1 for errors, and 2 if it could
+            not check.
             """
         ),
     ]

@@ -14,10 +14,10 @@ below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NA
 gpupods` (WHY-NOT), the message of a request for one pod, of an external metric or of KEDA, the log
 of `serve`, and the label `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
 
-The tools print the commands with the names that are in capital letters here. A command that changes
-an object is for one that nothing manages ([where a fix
-lasts](troubleshooting.md#where-a-fix-lasts)). To read the log of an exporter, to restart it, and to
-see a pod's state:
+The tools print the commands with the names for the capital letters here. A command that changes an
+object is for one that nothing manages ([where a fix
+lasts](troubleshooting.md#where-a-fix-lasts)). The log of an exporter, its restart, and a pod's
+state:
 """
 _SHARED: Final = (
     "kubectl -n EXPORTER-NAMESPACE logs EXPORTER --tail=20",

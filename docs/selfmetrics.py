@@ -47,11 +47,11 @@ def page() -> str:
             them, and which alerts and dashboards use them.
 
             No label holds a node, a device, an address, a user or the name of a metric. The known
-            values of a label, of which more than {_MANY} are not listed here, are present from the
-            start, and any other value counts as `{OTHER}`. `gma_gpu_seconds_total` has labels for
+            values of a label are present from the start; any other value counts as `{OTHER}`. Lists
+            of more than {_MANY} values are left out here. `gma_gpu_seconds_total` has labels for
             namespaces and workloads, with `accounting.by: pod` for pods too: at most
-            `accounting.accounts` sets of them. The controller has labels for workloads, node pools
-            and namespaces: at most {MOST} series of each.
+            `accounting.accounts` sets of them. The controller has labels for workloads, node
+            pools and namespaces: at most {MOST} series of each.
             """
         ),
         "## `serve`",

@@ -18,7 +18,7 @@ from apiservice.selfmetrics.families import Family, counter, gauge, histogram
 
 REQUESTS: Final = counter(
     "gma_http_requests_total",
-    "HTTP requests answered, by route, API version and status code.",
+    "HTTP requests answered.",
     "route",
     "version",
     "code",
@@ -34,9 +34,9 @@ WAITING: Final = gauge(
 )
 REFUSED: Final = counter(
     "gma_large_answers_refused_total",
-    "Large answers that were not given, by reason: too many requests of the namespace waited "
-    "(full), no place became free in time (timeout), or the client read too slowly or its answer "
-    "gave way to those of other namespaces (reader).",
+    "Large answers that were not given: too many requests of the namespace waited (full), no place "
+    "became free in time (timeout), or the client read too slowly or its answer gave way to others "
+    "(reader).",
     "route",
     "reason",
     known=(*REFUSALS, "reader"),

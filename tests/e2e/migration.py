@@ -55,8 +55,7 @@ def keda_triggers(namespace: str, store: str, scaler: str) -> tuple[dict[str, An
         scaler: address of our scaler.
     """
     blocks = map(yaml.safe_load, _BLOCK.findall(KEDA_PAGE.read_text(encoding="utf-8")))
-    objects = [block for block in blocks if block.get("kind") == "ScaledObject"]
-    (before,), (after,) = [found["spec"]["triggers"] for found in objects]
+    (before,), (after,) = [block["triggers"] for block in blocks if "triggers" in block]
     query = before["metadata"]["query"].replace('"default"', f'"{namespace}"')
     before["metadata"] |= {"serverAddress": store, "query": query}
     after["metadata"] |= {"scalerAddress": scaler}

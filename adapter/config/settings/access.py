@@ -10,16 +10,15 @@ from apiservice.auth import authorization, tokens
 
 
 class AuthenticationSettings(Section):
-    """How the adapter identifies the user of a request. In a cluster the defaults work as they
-    are."""
+    """How the adapter identifies the user of a request. In a cluster the defaults work."""
 
     configmap: Annotated[bool, ADVANCED] = True
-    """Read the CAs and header names from the ConfigMap
-    ``kube-system/extension-apiserver-authentication``, and watch it."""
+    """Watch the ConfigMap ``kube-system/extension-apiserver-authentication`` for the CAs and header
+    names."""
     requestheader_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of the front proxy's client certificate. Overrides the CA in the ConfigMap."""
     requestheader_allowed_names: Annotated[tuple[str, ...], ADVANCED] = ()
-    """Common names that the front proxy's certificate may have. If empty, every one."""
+    """Common names that the front proxy's certificate may have. If empty, any."""
     client_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of other client certificates. Overrides the CA in the ConfigMap."""
     token_review: Annotated[bool, ADVANCED] = True
@@ -34,8 +33,7 @@ class AuthorizationSettings(Section):
     """What a user may do. The group ``system:masters`` may do everything."""
 
     subject_access_review: Annotated[bool, ADVANCED] = True
-    """Ask the API server with SubjectAccessReview. If false, only the users and groups below are
-    allowed."""
+    """Ask with SubjectAccessReview. If false, only the users and groups below are allowed."""
     allow_users: Annotated[tuple[str, ...], ADVANCED] = ()
     """Users that are allowed everything without a review, for use without a cluster."""
     allow_groups: Annotated[tuple[str, ...], ADVANCED] = ()

@@ -10,12 +10,10 @@ from adapter.config.settings.types import Section
 
 
 class AheadSettings(Section):
-    """Metrics that say what a load will not exceed until a new replica is Ready: see
-    docs/ahead.md. A change of this section needs a restart."""
+    """Expected metrics: see docs/ahead.md. A change of this section needs a restart."""
 
     enabled: bool = False
-    """Learn the load of the workloads that somebody asks about, and serve metrics with the suffix
-    ``_expected``."""
+    """Learn loads, and serve metrics with the suffix ``_expected``."""
     probability: Annotated[float, Field(gt=0, lt=1)] = 0.7
     """Probability that a load does not exceed what is expected of it. A higher one orders more
     replicas."""

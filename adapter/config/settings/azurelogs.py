@@ -27,8 +27,8 @@ class AzureLogsSettings(Section):
     timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one query may take."""
     delay: Annotated[Seconds, ADVANCED] = 180
-    """Seconds between a measurement and the time at which a query finds it; part of the age limit.
-    Measure it by ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
+    """Seconds until a query finds a measurement; part of the age limit. Measure it by
+    ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
     endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl(_DEFAULTS.endpoint)
     """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
     are requested for this address."""

@@ -10,7 +10,7 @@ from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES
 
 
 class ClusterSettings(Section):
-    """The Kubernetes API from which the adapter watches pods, Services and nodes."""
+    """The Kubernetes API, from which the adapter watches pods, Services and nodes."""
 
     kubeconfig: Annotated[Path | None, ADVANCED] = None
     """Kubeconfig file. If not set, the in-cluster credentials, then ``KUBECONFIG``, then
@@ -20,13 +20,12 @@ class ClusterSettings(Section):
     pods_file: Annotated[Path | None, ADVANCED] = None
     """File of pod manifests (YAML or JSON) to use instead of a cluster."""
     services: Annotated[bool, ADVANCED] = True
-    """Watch Services. An Object metric can name a Service only if this is true."""
+    """Watch Services, so that an Object metric can name one."""
     nodes: Annotated[bool, ADVANCED] = True
-    """Watch nodes, whose labels show which nodes share GPUs, the GPU model, and which nodes a
-    selector matches."""
+    """Watch nodes, for the labels about sharing and the GPU model, and for selectors of nodes."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
-    """Extended resources that stand for a GPU, as shell patterns. Network cards and other known
-    devices of the same vendors count only if they are listed literally. A pod with a DRA claim or a
-    resource of another name counts as a GPU pod once a sample names it."""
+    """Extended resources that stand for a GPU, as shell patterns. Known other devices of these
+    vendors, such as network cards, count only if listed literally. A pod with a DRA claim or
+    another resource counts as a GPU pod once a sample names it."""
     stale_after: Annotated[Interval, ADVANCED] = 300
     """Seconds without any message from the API server after which readiness fails."""

@@ -58,11 +58,11 @@ class DelegateSettings(Section):
     service: DelegateServiceSettings
     """The Service by which the adapter reaches it."""
     groups: tuple[Literal["custom", "external"], ...] = ("custom",)
-    """The APIs for which the adapter asks it: ``custom`` (``custom.metrics.k8s.io``) and
-    ``external`` (which needs ``external.enabled``)."""
+    """Its APIs: ``custom`` (``custom.metrics.k8s.io``) and ``external`` (which needs
+    ``external.enabled``)."""
     names: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
-    """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, the
-    metrics that its discovery lists. Set this key for a server that lists nothing."""
+    """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, those
+    that its discovery lists; a server that lists nothing needs this key."""
     ca_file: Path | None = None
     """CA (PEM) of its certificate. Without this key and ``ca``, the system's CAs are trusted."""
     ca: str = ""
@@ -75,8 +75,7 @@ class DelegateSettings(Section):
     address: Annotated[str, AfterValidator(lambda text: text and _address(text)), ADVANCED] = ""
     """``HOST:PORT`` to connect to. If empty, ``NAME.NAMESPACE.svc`` and the port of the Service."""
     timeout: Annotated[Interval, Field(le=50), ADVANCED] = TIMEOUT
-    """Seconds that one request may take, its time in the queue included. A worker of the HPA
-    controller waits as long."""
+    """Seconds that one request may take, its time in the queue included."""
 
     @model_validator(mode="after")
     def _trust(self) -> DelegateSettings:
@@ -106,8 +105,8 @@ class DelegationSettings(Section):
     delegates: tuple[DelegateSettings, ...] = ()
     """The servers, in the order in which the adapter asks them."""
     service_account: Annotated[Named, ADVANCED] = ""
-    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them. It should have the
-    right to read metrics and no other. The chart creates it and sets this key."""
+    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them, which should have
+    the right to read metrics only. The chart creates it and sets this key."""
     token_file: Path | None = None
     """File with a bearer token, instead of ``service_account``."""
     own_service: Annotated[Named, ADVANCED] = ""

@@ -19,12 +19,11 @@ def _service(text: str) -> str:
 
 
 class ExternalSettings(Section):
-    """The external metrics API, in addition to the custom metrics API: see
-    docs/external-metrics.md."""
+    """The external metrics API: see docs/external-metrics.md."""
 
     enabled: bool = False
     """Serve ``external.metrics.k8s.io``. A cluster has one server of it: leave it off if KEDA
     provides it."""
     service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
-    """``NAMESPACE/NAME`` of the Service that the APIService should point to. Otherwise the adapter
-    logs it and sets ``gma_external_other_adapter`` to 1. The chart sets this key."""
+    """``NAMESPACE/NAME`` of the Service that the APIService should point to. If it does not,
+    ``gma_external_other_adapter`` is 1. The chart sets this key."""

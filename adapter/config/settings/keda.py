@@ -17,33 +17,32 @@ class KedaSettings(Section):
     enabled: bool = True
     """Serve KEDA. If false, the process needs about 30 MB less memory."""
     host: Annotated[str, ADVANCED] = EVERY_ADDRESS
-    """Address to listen on. Empty or ``::`` listens on every address, IPv6 and IPv4, or IPv4 only
-    if the machine has no IPv6. ``0.0.0.0`` listens on IPv4 only."""
+    """Address to listen on. Empty or ``::``: IPv6 and IPv4, as far as the machine has them.
+    ``0.0.0.0``: IPv4 only."""
     port: Annotated[Port, ADVANCED] = 6000
     """TCP port. With 0, the system chooses a free port."""
     tls: bool = False
     """Use TLS, with ``cert_file`` or the certificate of the HTTPS listener. Triggers then need
-    ``enableTLS: "true"`` and the CA in a TriggerAuthentication."""
+    ``enableTLS: "true"`` and the CA."""
     cert_file: Path | None = None
     """Certificate (PEM) for this listener only."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     client_ca_file: Path | None = None
-    """CA (PEM) of client certificates, which clients must then present (mutual TLS)."""
+    """CA (PEM) of client certificates, for mutual TLS."""
     max_connection_age: Annotated[Interval, ADVANCED] = 300
-    """Seconds, plus or minus 10 %, after which a client must reconnect, so that KEDA can reach
-    another replica."""
+    """Seconds (± 10 %) after which a client must reconnect, which may lead to another replica."""
     push_interval: Annotated[Interval, Field(le=60), ADVANCED] = 1
-    """Seconds between two checks for changes that ``external-push`` triggers wait for."""
+    """Seconds between two checks for ``external-push`` triggers."""
     max_calls: Annotated[int, Field(ge=1), ADVANCED] = 5000
-    """Calls served at the same time, open streams included, which may use four fifths. Further
-    calls get RESOURCE_EXHAUSTED. KEDA keeps two streams for each ``external-push`` trigger, one
-    before 2.21."""
+    """Calls at the same time, open streams included, which may use four fifths. Others get
+    RESOURCE_EXHAUSTED. KEDA keeps two streams for each ``external-push`` trigger, one before
+    2.21."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = 32
-    """Connections open at the same time, TLS handshakes included; further ones are closed. KEDA
-    keeps one for each address, CA and client certificate that triggers name."""
+    """Open connections, TLS handshakes included; further ones are closed. KEDA keeps one for each
+    address, CA and client certificate of triggers."""
     scaled_objects: bool = False
-    """Watch ScaledObjects, so that a trigger without ``podSelector`` selects the pods of its own
+    """Watch ScaledObjects, so that a trigger without ``podSelector`` selects the pods of its
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""
 
     @model_validator(mode="after")

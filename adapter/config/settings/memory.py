@@ -24,8 +24,7 @@ class MemorySettings(Section):
     this section needs a restart."""
 
     configmap: Annotated[str, AfterValidator(_configmap), ADVANCED] = ""
-    """``NAMESPACE/NAME`` of a ConfigMap, which must exist. If the key is empty, a restart forgets
-    what was learned. The chart sets this key, creates the ConfigMap and grants the right to read
-    and patch it."""
+    """``NAMESPACE/NAME`` of a ConfigMap, which must exist. If empty, a restart forgets what was
+    learned. The chart sets this key, and creates the ConfigMap."""
     interval: Annotated[Interval, Field(ge=15), ADVANCED] = 300
     """Seconds between two reads of the ConfigMap, each followed by a write if more is known."""

@@ -45,26 +45,26 @@ Over = Literal["mean", "max", "min", "sum"]
 
 
 class MetricSettings(Section):
-    """A metric of your own, from a series of an exporter or from a query."""
+    """A series of an exporter, or a query."""
 
     name: Annotated[str, Field(max_length=200), AfterValidator(_metric_name)]
-    """Name of the metric in the API. The API also serves it in lower case."""
+    """Name in the API, which also serves it in lower case."""
     series: Annotated[str, AfterValidator(_series_name)] | None = None
-    """Name of the series, on the exporters' pages or in Prometheus."""
+    """Series on the exporters' pages or in Prometheus."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Labels that a sample must have. An empty value means that the label must be absent."""
     query: Promql | None = None
-    """PromQL, instead of ``series``, for ``source.kind: prometheus`` only: one query for all pods.
-    The labels ``namespace`` and ``pod`` (or ``exported_namespace`` and ``exported_pod``) of each
-    series name its pod."""
+    """PromQL, instead of ``series``, for ``source.kind: prometheus`` only: one query for all pods,
+    whose series have the labels ``namespace`` and ``pod`` (or ``exported_namespace`` and
+    ``exported_pod``)."""
     unit: Unit = Unit.NUMBER
     """Unit of the value. ``percent`` limits it to 0-100, ``ratio`` to 0-1."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     """Factor that converts the numbers of the series to ``unit``."""
     low: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """Lowest plausible value, in ``unit``. Lower values are left out. If not set, 0."""
+    """Lowest plausible value, in ``unit``; lower ones are left out. If not set, 0."""
     high: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """Highest plausible value, in ``unit``. Higher values are left out."""
+    """Highest plausible value, in ``unit``; higher ones are left out."""
     kind: Kind = Kind.LAST
     """``mean`` over the window, the ``last`` value, or ``rate``: the increase of a counter per
     second."""

@@ -19,15 +19,14 @@ class LimitSettings(Section):
     """Probability that pods and headroom suffice within one boot time. If not set, 0.8, or what
     follows from ``waiting_minute_price``."""
     waiting_minute_price: Annotated[float, Field(gt=0)] | None = None
-    """Price of one minute in which a pod waits for a node, in the currency of ``gpu_hour_prices``,
-    instead of ``quantile``: headroom grows while a GPU that may not be used costs less."""
+    """Price of a minute in which a pod waits for a node, in the currency of ``gpu_hour_prices``,
+    instead of ``quantile``: headroom grows while it costs less than the waiting."""
     share: Annotated[Annotated[float, Field(ge=0, le=10)], ADVANCED] = 0.2
     """Headroom as a share of a workload's pods at a probability of 0.8, until five forecasts have
-    been checked, and while they would have cost more in its last 6 hours. If 0, the forecast
+    been checked, and while they would have cost more in the last 6 hours. If 0, the forecast
     applies from the third known minute on."""
     boot_seconds: Annotated[Interval, ADVANCED] = 300
-    """Boot time of a node pool until nodepool has measured it: from the order to allocatable
-    GPUs."""
+    """Boot time of a node pool, from the order to allocatable GPUs, until it is measured."""
     hold_seconds: Annotated[Interval, ADVANCED] = 120
     """Seconds that headroom stays after it was last needed."""
     decay_seconds: Annotated[Interval, ADVANCED] = 120
@@ -35,8 +34,8 @@ class LimitSettings(Section):
     stale_seconds: Annotated[Interval, ADVANCED] = 300
     """Seconds after which headroom for unknown demand decays to 0."""
     min_pods: Count = 0
-    """Fewest headroom pods for each pod shape that an HPA scales, within the other limits and
-    budgets. The annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
+    """Fewest headroom pods for each pod shape that an HPA scales, within the other limits. The
+    annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
     max_pods: Count = 8
     """Most headroom pods of one shape in one namespace."""
     max_gpus_per_pool: Count = 8
@@ -44,8 +43,8 @@ class LimitSettings(Section):
     gpu_hours_per_day: Annotated[float, Field(gt=0)] | None = None
     """GPU-hours of headroom that each node pool may use in a UTC day."""
     cost_per_day: Annotated[float, Field(gt=0)] | None = None
-    """Cost of headroom that each node pool may cause in a UTC day, in the currency of
-    ``gpu_hour_prices``. A node pool without a price then gets no headroom."""
+    """Cost of headroom that each node pool may cause in a UTC day. A node pool without a price
+    (``gpu_hour_prices``) then gets none."""
     gpu_hour_prices: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """Price of one GPU for one hour, by node pool. ``*`` sets the price for all other node
     pools."""
@@ -72,14 +71,14 @@ class PlaceholderSettings(Section):
     """Placeholder pods, which hold headroom in clusters without CapacityBuffers."""
 
     priority_class: Annotated[str, ADVANCED] = "gpu-metrics-adapter-headroom"
-    """PriorityClass of the placeholder pods: at least -10, and lower than the workloads'. The chart
+    """PriorityClass of placeholder pods: at least -10, and lower than the workloads'. The chart
     creates it."""
     image: str = "registry.k8s.io/pause:3.10"
     """Image of the placeholder pods and of the pod templates of CapacityBuffers."""
 
 
 class LeaseSettings(Section):
-    """Leader election. One of several replicas acts."""
+    """Leader election."""
 
     name: Annotated[str, ADVANCED] = "gpu-metrics-adapter-nodepool"
     """Name of the Lease, in the controller's namespace."""
@@ -100,30 +99,29 @@ class LeaseSettings(Section):
 
 
 class HistorySettings(Section):
-    """The history of each workload's demand, which the controller keeps across restarts."""
+    """The history of each workload's demand, kept across restarts."""
 
     interval: Annotated[Interval, ADVANCED] = 300
     """Seconds between two writes of the ConfigMap."""
     prometheus_url: BaseUrl | None = None
-    """Prometheus that scrapes this controller. A lost history is read from
-    ``gma_nodepool_wanted_pods`` there. If this is also the URL of ``source.prometheus``, its login,
-    CA and headers are used."""
+    """Prometheus that scrapes this controller, from which a lost history is read
+    (``gma_nodepool_wanted_pods``). If it is that of ``source.prometheus``, its login, CA and
+    headers are used."""
 
 
 class NodepoolSettings(Section):
     """The companion controller ``nodepool``: see docs/nodepool.md."""
 
     apply: bool = False
-    """Write to the cluster. If false, the controller prints its plan and writes nothing (dry
-    run)."""
+    """Write to the cluster. If false, the controller only prints its plan (dry run)."""
     stop: bool = False
     """Remove all headroom immediately and order none."""
     namespace: Annotated[str | None, ADVANCED] = None
-    """Namespace of the Lease, the ConfigMap and all headroom. If not set, that of the pod, or
+    """Namespace of the Lease, the ConfigMap and headroom. If not set, that of the pod, or
     ``gpu-metrics``."""
     claim_namespaces: tuple[str, ...] = ()
-    """Namespaces whose workloads get headroom with ResourceClaims (DRA), in these namespaces. The
-    controller's account needs the right to write there."""
+    """Namespaces whose workloads get headroom with ResourceClaims (DRA), where the controller's
+    account needs the right to write."""
     namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom. If empty, every namespace."""
     interval: Annotated[Interval, Field(ge=1, le=300), ADVANCED] = 15
@@ -135,11 +133,10 @@ class NodepoolSettings(Section):
     port: Annotated[Port, ADVANCED] = 8081
     """TCP port of that listener. With 0, the system chooses a free port."""
     pool_labels: tuple[str, ...] = ()
-    """Node labels that name the node pool of a node. They take precedence over the labels of the
-    cloud providers."""
+    """Node labels that name the node pool of a node, before those of the cloud providers."""
     provisioning_method: Literal["auto", "buffer", "placeholder"] = "auto"
-    """``auto`` uses CapacityBuffers if a probe shows that a controller serves them, and placeholder
-    pods otherwise."""
+    """``auto`` uses CapacityBuffers if a probe shows that they are served, and placeholder pods
+    otherwise."""
     probe_wait: Annotated[Seconds, ADVANCED] = 30
     """Seconds in which the probe buffer should become ReadyForProvisioning. If it does so later,
     the provisioning method changes then."""

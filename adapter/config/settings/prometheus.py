@@ -36,7 +36,7 @@ class PrometheusSettings(Section):
     """Any engine that serves the Prometheus query API."""
 
     url: BaseUrl | None = None
-    """Base URL, with the path prefix if the engine has one (``https://mimir/prometheus``)."""
+    """Base URL, with the engine's path prefix (``https://mimir/prometheus``)."""
     interval: Interval = _DEFAULTS.interval
     """Seconds between two rounds of queries."""
     timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
@@ -48,9 +48,9 @@ class PrometheusSettings(Section):
     the adapter's query; another name adds one. The series must keep the exporter's names. ``[1m]``
     at the end keeps the times of the scrapes."""
     matchers: Annotated[str, AfterValidator(_matchers)] = _DEFAULTS.matchers
-    """Label matchers that are added to every selector, such as ``cluster="a"``."""
+    """Label matchers for every selector, such as ``cluster="a"``."""
     exact_names: Annotated[bool | None, ADVANCED] = None
-    """Query every series by its exact name, the only form that Google's engine accepts, and GKE's
+    """Query every series by its exact name, as Google's engine needs, and GKE's
     ``kubernetes_io:container_accelerator_…`` series, which need ``values.collect_interval: 60s``.
     True for ``auth.kind: google``; set it if a proxy hides that engine."""
     username: str | None = None
@@ -68,19 +68,18 @@ class PrometheusSettings(Section):
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     plain_http: Annotated[bool, ADVANCED] = False
-    """Allow credentials over plain HTTP to other machines, for example if a service mesh encrypts
-    the traffic."""
+    """Allow credentials over plain HTTP to other machines, such as in a service mesh that
+    encrypts."""
     headers: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
-    """Headers that are added to every query."""
+    """Headers of every query."""
     tenant: Annotated[str, Field(min_length=1)] | None = None
     """Tenant, sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos); a
     VictoriaMetrics cluster has it in the URL (``http://vmselect:8481/select/0/prometheus``)."""
     params: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
-    """Parameters that are added to every query, such as ``partial_response: "false"`` for Thanos,
-    or ``nocache: "1"`` for VictoriaMetrics."""
+    """Parameters of every query, such as ``partial_response: "false"`` for Thanos, or ``nocache:
+    "1"`` for VictoriaMetrics."""
     method: Annotated[Literal["GET", "POST"], ADVANCED] = _DEFAULTS.method
-    """HTTP method of the queries. With ``GET``, the engine and its proxies must accept URLs of 8
-    KiB."""
+    """HTTP method of the queries. ``GET`` needs an engine and proxies that accept URLs of 8 KiB."""
     auth: AuthSettings = AuthSettings()
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest answer that is accepted."""

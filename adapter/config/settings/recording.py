@@ -13,8 +13,7 @@ _GIGABYTES: Final = 10
 
 
 class RecordingSettings(Section):
-    """A recording of everything that values are computed from, for `replay`: see docs/replay.md.
-    A change of this section needs a restart."""
+    """A recording for `replay`: see docs/replay.md. A change of this section needs a restart."""
 
     file: Path | None = None
     """File to append the recording to (``--record``)."""

@@ -30,16 +30,16 @@ class RuleSettings(Section):
     """Seconds between two discoveries of series, as prometheus-adapter's
     ``--metrics-relist-interval``."""
     max_age: Interval = _DEFAULTS.max_age
-    """Seconds after the last sample of a series after which it has no metric, as
-    prometheus-adapter's ``--metrics-max-age``. At least ``relist_interval``."""
+    """Seconds from the last sample of a series until it has no metric, as prometheus-adapter's
+    ``--metrics-max-age``. At least ``relist_interval``."""
     cache: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.cache
-    """Seconds for which the answer to a query serves further requests."""
+    """Seconds for which an answer serves further requests."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
-    """Bytes of one answer to a query of a rule or for series, after decompression. Other answers in
-    progress take a quarter of it together. For a higher bound, raise the pod's memory limit by
-    three times the difference."""
+    """Bytes of one answer to a rule's query or for series, after decompression. Other answers in
+    progress share a quarter of it. For more, raise the pod's memory limit by three times the
+    difference."""
     widen: bool = _DEFAULTS.widen
-    """Send the query of a rule once per ``interval`` for all objects if its template allows it. If
-    false, each request sends its own query, as in prometheus-adapter."""
+    """Send the query of a rule once per ``interval`` for all objects if its template allows it,
+    instead of once per request."""
     interval: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.interval
     """Seconds between two queries of a rule for all objects, while its metric is requested."""

@@ -120,7 +120,7 @@ class StaticTarget(PageAccessSettings):
 
 
 class InferenceSettings(Section):
-    """Server pages: pages of inference servers such as vLLM, and of gateways in front of them.
+    """Pages of inference servers such as vLLM, and of gateways in front of them.
 
     A pod opts in with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``. It can
     set ``…/port`` (number or name), ``…/path``, ``…/scheme``, ``…/server-name`` (of its
@@ -133,10 +133,10 @@ class InferenceSettings(Section):
     prometheus_annotations: bool = False
     """Also follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme``."""
     selector: LabelSelector | None = None
-    """Label selector for pods to scrape without opting in. If not set, it selects none."""
+    """Label selector for pods to scrape without opting in. If not set, none."""
     port_names: tuple[PortName, ...] = ()
-    """Names of container ports at which pods are scraped: those that ``selector`` selects, or every
-    pod with such a port."""
+    """Names of container ports to scrape: of the pods that ``selector`` selects, or of every
+    pod."""
     port: PortNumber | None = None
     """Port of pods that do not set one. If not set, the pod's only container port."""
     path: PagePath = _SERVERS.path
@@ -165,16 +165,16 @@ class ScrapeSettings(Section):
     """Seconds that one scrape may take."""
     discover: bool = True
     """Find exporters by the labels of the usual charts, in every namespace: one of a vendor on each
-    node, and if any exporter mounts a directory of its node, none that mounts none. If tenants can
-    mount directories of nodes, or your exporters mount none, list them in ``exporters`` instead."""
+    node, and if any mounts a directory of its node, none that mounts none. If tenants can mount
+    directories of nodes, or your exporters mount none, list them in ``exporters`` instead."""
     exporters: tuple[ExporterRule, ...] = ()
     """Discovery rules of your own, before those of ``discover``."""
     inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = _DEFAULTS.concurrency
-    """Exporters scraped at the same time, and as many server pages, of which the pods of one
-    namespace may use an eighth."""
+    """Exporters scraped at the same time, and as many server pages: an eighth of them for one
+    namespace."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest page that is accepted from an exporter, after decompression."""
     label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.label_bytes

@@ -26,12 +26,12 @@ class ServerSettings(Section):
     """The HTTPS listener of the aggregated API server."""
 
     host: Annotated[str, ADVANCED] = _DEFAULTS.host
-    """Address to listen on. Empty or ``::`` listens on IPv6 and IPv4, as far as the machine has
-    them; ``0.0.0.0`` on IPv4 only."""
+    """Address to listen on. Empty or ``::``: IPv6 and IPv4, as far as the machine has them.
+    ``0.0.0.0``: IPv4 only."""
     port: Port = _DEFAULTS.port
     """TCP port. With 0, the system chooses a free port."""
     cert_file: Path | None = None
-    """Serving certificate (PEM). If not set, the adapter makes a self-signed certificate."""
+    """Serving certificate (PEM). If not set, a self-signed one."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     cert_dir: Annotated[Path | None, ADVANCED] = None
@@ -43,33 +43,31 @@ class ServerSettings(Section):
         "localhost",
         "127.0.0.1",
     )
-    """Names and addresses in the self-signed certificate. The name of the Service comes first."""
+    """Names and addresses in the self-signed certificate, first that of the Service."""
     max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20), ADVANCED] = _DEFAULTS.max_headers
     """Largest request head that is accepted, URL included."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_connections
-    """Connections open at the same time, TLS handshakes included. When all are in use, a new client
-    replaces the connection without a front proxy's certificate that has been idle for the longest
-    time, or is refused."""
+    """Open connections, TLS handshakes included. When all are in use, a new client replaces the
+    longest idle connection without a front proxy's certificate, or is refused."""
     reserved_connections: Annotated[int, Field(ge=0), ADVANCED] = _DEFAULTS.reserved_connections
     """Part of ``max_connections`` for the API server: connections with a front proxy's certificate.
     """
     max_connections_per_address: Annotated[int, Field(ge=1), ADVANCED] = (
         _DEFAULTS.max_connections_per_address
     )
-    """Connections of one address without a front proxy's certificate. Beyond them, idle ones of the
-    address are closed."""
+    """Connections of one address without a front proxy's certificate. Beyond them, its idle ones
+    are closed."""
     max_handshakes: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_handshakes
-    """TLS handshakes in progress at the same time. Beyond them, the oldest one of the address that
-    has the most is ended."""
+    """TLS handshakes in progress. Beyond them, the oldest one of the address that has the most is
+    ended."""
     handshakes_per_second: Annotated[
         float, Field(gt=0, le=100_000, allow_inf_nan=False), ADVANCED
     ] = _DEFAULTS.handshakes_per_second
     """TLS handshakes that may begin per second, with bursts of twice as many. One address may use a
-    quarter; one that has presented a front proxy's certificate has four times as many for
-    itself."""
+    quarter; one that has presented a front proxy's certificate may use four times as many."""
     probe_port: Annotated[Port | None, ADVANCED] = None
-    """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` over
-    plain HTTP. If not set, there is none. The chart sets 8080."""
+    """TCP port that answers ``/healthz``, ``/livez`` and ``/readyz`` over plain HTTP. The chart
+    sets 8080."""
     drain: Annotated[Seconds, ADVANCED] = _DEFAULTS.drain_seconds
     """Seconds between SIGTERM and the end of the listener. Readiness fails meanwhile."""
     grace: Annotated[Interval, ADVANCED] = _DEFAULTS.shutdown_seconds

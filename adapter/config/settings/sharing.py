@@ -21,18 +21,18 @@ class SharingRule(Section):
 
 
 class SharingSettings(Section):
-    """How the value of a device is allocated to the pods that share it by time-slicing, MPS, a
-    resource claim or virtual GPUs."""
+    """The value of a device that pods share by time-slicing, MPS, a resource claim or virtual
+    GPUs."""
 
     policy: SharingPolicy = SharingOptions().policy
-    """``copy``: every pod gets the value of the device, marked ``copied``, which is never too low.
-    ``equal``: the value divided by the number of running pods that are known to share the device,
-    marked ``split``. ``memory``: divided in proportion to the memory that each pod uses, or else
-    requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``). ``exact``: left out unless it is
-    measured per process or container. Such values are served unchanged under every policy, and
-    those of a pod's containers on one device are added up."""
+    """``copy``: every pod gets the value of the device, which is never too low. ``equal``: the
+    value divided by the number of running pods that are known to share the device. ``memory``:
+    divided in proportion to the memory that each pod uses, or else requests (``nvidia.com/gpumem``,
+    ``volcano.sh/vgpu-memory``). ``exact``: left out unless it is measured per process or container.
+    Such values are served unchanged under every policy, and those of a pod's containers on one
+    device are added up."""
     rules: tuple[SharingRule, ...] = ()
-    """Policies for some namespaces or node pools. The first matching rule applies."""
+    """Policies for some namespaces or nodes. The first matching rule applies."""
     mig_normalization: Literal["off", "profile"] = "off"
     """``profile``: relate ``gpu_utilization`` of a MIG instance to what one compute instance of its
     profile can reach on DCGM's engine counter: 50 % for 2g and 33 % for 3g profiles."""

@@ -16,8 +16,8 @@ class SourceSettings(Section):
     """The source of GPU values."""
 
     kind: Literal["scrape", "prometheus", "azure_logs"] = "scrape"
-    """``scrape`` reads the exporters directly. ``prometheus`` queries a Prometheus API.
-    ``azure_logs`` queries a Log Analytics workspace that Azure Container Insights fills."""
+    """``scrape`` reads the exporters directly, ``prometheus`` a Prometheus API, ``azure_logs`` the
+    Log Analytics workspace of Azure Container Insights."""
     scrape: ScrapeSettings = ScrapeSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     azure_logs: AzureLogsSettings = AzureLogsSettings()

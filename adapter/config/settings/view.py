@@ -14,8 +14,7 @@ class ViewSettings(Section):
     ``gpupods``, ``gpuworkloads`` and ``gpuhistories``."""
 
     enabled: bool = True
-    """Serve the API, and watch HorizontalPodAutoscalers to show them with their workloads. The
-    chart sets this key."""
+    """Serve the API, and watch HPAs to show them with their workloads. The chart sets this key."""
     history_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 8 << 20
-    """Bytes that the history of HPAs and workloads may take: a point a minute for a day. The oldest
-    hours end first. A change needs a restart."""
+    """Bytes for the history of HPAs and workloads: a point a minute for a day. The oldest hours go
+    first. A change needs a restart."""

@@ -423,12 +423,14 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     # Values that other fields contradict.
     "util_zero_while_active": AbsenceCause(
         "The utilization is 0 while other fields of the device show work: the field is broken.",
-        "Restart the exporter or its host engine. To serve the value, set values.cross_checks.",
+        "Restart the exporter or its host engine. To serve the value, set values.cross_checks to "
+        "false.",
         _RESTART,
     ),
     "util_high_at_idle_power": AbsenceCause(
         "GPU_UTIL is high while all other fields show an idle device: the field is broken.",
-        "Restart the exporter or its host engine. To serve the value, set values.cross_checks.",
+        "Restart the exporter or its host engine. To serve the value, set values.cross_checks to "
+        "false.",
         _RESTART,
     ),
     "profiling_stuck_at_zero": AbsenceCause(
@@ -440,7 +442,8 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The exporter writes 0 for the pod, and nobody accounts for the work of the device: the "
         "exporter does not see the pod's processes.",
         "dcgm-exporter needs `hostPID: true`. HAMi watches containers with a limit of cores and "
-        "GPU_CORE_UTILIZATION_POLICY=force only. To serve the value, set values.cross_checks.",
+        "GPU_CORE_UTILIZATION_POLICY=force only. To serve the value, set values.cross_checks to "
+        "false.",
     ),
     "zero_of_unsupported_field": AbsenceCause(
         "The exporter writes 0 for a field that the device or its driver does not support.",

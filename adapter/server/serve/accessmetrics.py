@@ -35,7 +35,7 @@ OPENED: Final = counter("gma_connections_opened_total", "Connections whose hands
 REQUESTS: Final = gauge("gma_http_requests_in_flight", "Requests being answered.")
 REFUSED: Final = counter(
     "gma_connections_refused_total",
-    "Connections and requests that a limit refused or ended, by limit.",
+    "Connections and requests that a limit refused or ended.",
     "limit",
     known=REFUSALS,
 )
@@ -69,9 +69,9 @@ REVIEW_DURATIONS: Final = histogram(
 )
 UNREVIEWED: Final = counter(
     "gma_reviews_refused_total",
-    "Requests that got 429 instead of a review, by reason: anonymous clients, or one address with "
-    "many unknown tokens, caused too many reviews (rate), too many of the namespace waited (full), "
-    "or no place became free in time (timeout).",
+    "Requests that got 429 instead of a review: anonymous clients, or one address with many "
+    "unknown tokens, caused too many reviews (rate), too many of the namespace waited (full), or "
+    "no place became free in time (timeout).",
     *("kind", "reason"),
     known=("rate", *NO_PLACE),
 )
@@ -80,7 +80,7 @@ REVIEWS_WAITING: Final = gauge(
 )
 LOOKUPS: Final = counter(
     "gma_auth_cache_lookups_total",
-    "Lookups of a front proxy's user, of a user's rights or of a token in the caches, by result.",
+    "Lookups of a front proxy's user, of a user's rights or of a token in the caches.",
     *("cache", "result"),
     known=("hit", "miss"),
 )

@@ -14,7 +14,7 @@ from apiservice.selfmetrics.families import counter, gauge, histogram
 
 REQUESTS: Final = counter(
     "gma_delegate_requests_total",
-    "Requests for metrics that a delegate was asked, by outcome.",
+    "Requests to a delegate.",
     *("delegate", "outcome"),
     known=OUTCOMES,
 )
@@ -31,8 +31,8 @@ WAITING: Final = gauge(
 )
 REFUSED: Final = counter(
     "gma_delegate_requests_refused_total",
-    "Requests that got no place at a delegate, by reason: too many of the namespace waited (full), "
-    "or no place became free in time (timeout).",
+    "Requests that got no place: too many of the namespace waited (full), or no place became free "
+    "in time (timeout).",
     *("delegate", "reason"),
     known=REFUSALS,
 )

@@ -57,8 +57,8 @@ FAILED: Final = counter(
 WAITING: Final = gauge("gma_rule_queries_waiting", "Queries of rules that wait for their place.")
 REFUSED: Final = counter(
     "gma_rule_queries_refused_total",
-    "Queries of rules that got no place, by reason: too many of the namespace waited (full), or no "
-    "place became free in time (timeout).",
+    "Queries of rules that got no place: too many of the namespace waited (full), or no place "
+    "became free in time (timeout).",
     "reason",
     known=REFUSALS,
 )

@@ -87,8 +87,7 @@ UNMEASURED: Final = gauge(
 )
 ATTRIBUTED: Final = gauge(
     "gma_attributed_devices",
-    "Devices by how their utilization is allocated to pods, once per pod. Counted once a minute; "
-    "of more than 10,000 pods less often.",
+    "Devices by how their utilization is allocated to pods, once per pod.",
     "attribution",
     known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
 )
@@ -110,8 +109,7 @@ GPU_SECONDS: Final = counter(
     "gma_gpu_seconds_total",
     "GPU-seconds that pods held: used, idle, or unknown while the utilization is not known. A MIG "
     "instance and a share count as their part of a GPU. Counted once a minute; time during which "
-    "the process did not run is not counted. The accounts that hold most GPUs have series of their "
-    "own, and the rest is `other`: see docs/costs.md.",
+    "the process did not run is not counted. See docs/costs.md.",
     *Account._fields,
     "state",
     known=STATES,

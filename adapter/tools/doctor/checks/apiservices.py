@@ -39,7 +39,7 @@ _ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", 
 @check("GMA004", CheckSection.CLUSTER, "the adapter's APIServices are registered")
 def unregistered(facts: Facts) -> Iterator[Finding]:
     """The HPA controller asks for `custom.metrics.k8s.io/v1beta2`, and for `v1beta1` if that is
-    missing. Without an APIService, the API server forwards nothing.
+    missing.
 
     Install the chart with `apiServices.create=true`, its default, or create the APIService.
     """

@@ -36,8 +36,8 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
     """The API server forwards requests for metrics only with `--requestheader-client-ca-file` and
     `--proxy-client-cert-file`, as in every managed cluster.
 
-    Start the API server with these flags (Kubernetes documentation, "Configure the Aggregation
-    Layer").
+    Start the API server with these flags ("Configure the Aggregation Layer" in the Kubernetes
+    documentation).
     """
     data = facts.authentication.read()
     if not data.get("requestheader-client-ca-file"):
@@ -56,8 +56,7 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
 )
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
-    `kube-system/extension-apiserver-authentication`. After it expires, forwarded requests get 401,
-    and HPAs lose their metrics.
+    `kube-system/extension-apiserver-authentication`. After it expires, forwarded requests get 401.
 
     Replace the front-proxy CA ("Manual Rotation of CA Certificates" in the Kubernetes
     documentation; `kubeadm certs renew` renews no CA). The provider of a managed cluster replaces
@@ -115,7 +114,7 @@ def hpa_rights(facts: Facts) -> Iterator[Finding]:
 @check("GMA010", CheckSection.CLUSTER, "the adapter's account has the rights that it needs")
 def own_rights(facts: Facts) -> Iterator[Finding]:
     """The adapter lists and watches pods, Services and nodes, reads one ConfigMap in `kube-system`,
-    and creates TokenReviews and SubjectAccessReviews. The chart grants these rights.
+    and creates TokenReviews and SubjectAccessReviews.
 
     Apply the chart again, or grant the right that is missing.
     """
@@ -134,8 +133,8 @@ _SKEW: Final = 5.0
 
 @check("GMA011", CheckSection.CLUSTER, "clocks agree", Severity.WARNING)
 def skew(facts: Facts) -> Iterator[Finding]:
-    """Values have an age, so clocks must agree within seconds. The check compares the API server
-    with this machine and with each node's heartbeat.
+    """Clocks must agree within seconds. The check compares the API server with this machine and
+    with each node's heartbeat.
 
     Run a time service (chrony, systemd-timesyncd) on the machine.
     """

@@ -63,8 +63,7 @@ def slow(facts: Facts) -> Iterator[Finding]:
     the same value.
 
     Set the interval to 5 to 10 s, and `values.collect_interval` to the same. The DaemonSet then
-    replaces its pods, with a gap of some seconds on each node. The finding names what manages it
-    and would revert another change.
+    replaces its pods.
     """
     found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
     for each, rule in exporters(facts):
@@ -156,8 +155,8 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
     Severity.WARNING,
 )
 def unproven(facts: Facts) -> Iterator[Finding]:
-    """An exporter mounts no directory of its node, while others do. The adapter does not scrape it,
-    because any tenant can create a pod with such labels.
+    """An exporter mounts no directory of its node, while others do. The adapter does not scrape it:
+    a tenant can create such a pod.
 
     Name the exporter in `source.scrape.exporters` with its namespace.
     """

@@ -100,8 +100,7 @@ def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
 
 @check("GMA102", CheckSection.EXPORTERS, "exporters run")
 def not_running(facts: Facts) -> Iterator[Finding]:
-    """An exporter's pod is not Running, or its container restarts again and again. The pods on its
-    node have no new value.
+    """An exporter's pod is not Running, or its container restarts again and again.
 
     See the log and the events of the pod, unless its state says why: memory, image, volume.
     """
@@ -156,8 +155,8 @@ def silent(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
 def no_page(facts: Facts) -> Iterator[Finding]:
-    """An exporter answers with an HTTP error, HTML, or a page without a series of the catalogue: it
-    needs credentials, the path is another, another program has the port, or it reads no device.
+    """An exporter answers with an HTTP error, HTML, or no known series: it needs credentials, the
+    path is wrong, another program has the port, or it reads no device.
 
     With status 401 or 403, set `authorization` or `basic_auth` in a rule of
     `source.scrape.exporters`. Otherwise open the page.
@@ -191,8 +190,8 @@ def https(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
 def twice(facts: Facts) -> Iterator[Finding]:
-    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. The
-    adapter scrapes one; in Prometheus, series double.
+    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. In
+    Prometheus, series double.
 
     Remove one, for example with `dcgmExporter.enabled=false` in the GPU operator.
     """

@@ -29,12 +29,11 @@ _UNKNOWN: Final = "could not find the metric"
 
 @check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
 def unknown_metric(facts: Facts) -> Iterator[Finding]:
-    """An HPA names a metric that nobody serves. It reports `FailedGetPodsMetric`,
-    `FailedGetObjectMetric` or `FailedGetExternalMetric`, and keeps its replica count.
+    """An HPA names a metric that nobody serves (`FailedGetPodsMetric`, `FailedGetObjectMetric`,
+    `FailedGetExternalMetric`), and keeps its replica count.
 
     Correct the name (`docs/metrics.md`), add it to `metrics` in the settings, or serve it by a rule
-    (`docs/rules.md`) or another metrics server (`docs/delegation.md`). A metric for which the HPA
-    has a value is not reported.
+    (`docs/rules.md`) or another metrics server (`docs/delegation.md`).
     """
     names, silent = servedmetrics.metrics(facts.settings), _without_api(facts)
     for hpa in facts.hpas.read():
@@ -133,11 +132,9 @@ def _failures(hpa: Hpa) -> Iterator[SeenCondition]:
 
 @check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
 def failing(facts: Facts) -> Iterator[Finding]:
-    """The condition `ScalingActive` says that the HPA controller could not read a metric. The HPA
-    keeps its replica count.
+    """The HPA controller cannot read a metric (condition `ScalingActive`).
 
-    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none. HPAs whose
-    controller lacks one right are one finding, with the command that grants it.
+    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none.
     """
     facts.live()
     denied: dict[str, list[tuple[Hpa, MissingRight]]] = {}

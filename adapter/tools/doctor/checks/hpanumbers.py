@@ -29,7 +29,7 @@ def _any_of_ours(facts: Facts) -> None:
 @check("GMA402", CheckSection.HPAS, "target types can work")
 def target_type(facts: Facts) -> Iterator[Finding]:
     """A metric of type Pods needs a target of type AverageValue. `Utilization` works only for
-    Resource metrics, because it relates a value to the pods' requests.
+    Resource metrics.
 
     Set `type: AverageValue` and `averageValue`. For a share of what the pod requests, use
     `gpu_utilization_of_request`.
@@ -72,8 +72,8 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
     """The target is above the highest value of the metric (100 for a percentage, 1 for a ratio such
     as `DCGM_FI_PROF_…`), or it is a latency in milliseconds, so the HPA never scales out.
 
-    Give a target below the maximum, such as 70 for a percentage or 700m for a ratio. Latencies are
-    in seconds: `1` is one second, `100m` a tenth of it.
+    Give a target below the maximum: 70 for a percentage, `700m` for a ratio, `100m` for a tenth of
+    a second.
     """
     for target, misfit in _found(facts, MisfitKind.RANGE):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
@@ -113,8 +113,8 @@ def _now(facts: Facts, subject: str) -> FindingEffect | None:
 )
 def wrong_form(facts: Facts) -> Iterator[Finding]:
     """A target of type `Value` multiplies the replicas by value / target, so it needs a level, such
-    as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value by the
-    target, so it needs a sum; with a mean, the HPA asks for one or two replicas under any load.
+    as a mean; a sum leads to the maximum. `AverageValue` divides the value by the target, so it
+    needs a sum; a mean leads to one or two replicas under any load.
 
     The latency of an object is a level. That of an External metric counts each pod with the latency
     of all requests: a sum for the pods that are scaled, and nothing for those of a gateway.
@@ -132,9 +132,9 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
     "GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load", effect=FindingEffect.RUNAWAY
 )
 def wrong_direction(facts: Facts) -> Iterator[Finding]:
-    """An HPA adds replicas while the value is above the target. Free memory falls under load, so
-    the HPA does the opposite of what it should. A temperature, a clock, an error code or an amount
-    of built-in memory does not follow the load; that is a warning.
+    """An HPA adds replicas while the value is above the target. Free memory falls under load. A
+    temperature, a clock, an error code or an amount of built-in memory does not follow the load;
+    that is a warning.
 
     Use `gpu_utilization`, `gpu_memory_utilization`, or the queue of the server.
     """
@@ -150,13 +150,13 @@ def wrong_direction(facts: Facts) -> Iterator[Finding]:
     effect=FindingEffect.FAULT,
 )
 def wrong_pods(facts: Facts) -> Iterator[Finding]:
-    """One replica of the target is a group of pods, and the HPA controller reads other pods than
-    the replicas. The selector of a LeaderWorkerSet or DisaggregatedSetRoleScaler matches the
-    leaders only, so a Pods metric of devices says nothing of the workers; that of a
-    PodCliqueScalingGroup matches every pod, and the controller takes each for a replica.
+    """One replica of the target is a group of pods. The selector of a LeaderWorkerSet or
+    DisaggregatedSetRoleScaler matches the leaders only, so a Pods metric of devices says nothing of
+    the workers; that of a PodCliqueScalingGroup matches every pod, and the controller takes each
+    for a replica.
 
     For leaders, set `aggregate: mean` in the metric's selector. For a PodCliqueScalingGroup, scale
-    on a sum with a target for a whole group: `docs/recipes/leaderworkerset.md`.
+    on a sum: `docs/recipes/leaderworkerset.md`.
     """
     for target, misfit in _found(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
@@ -171,12 +171,11 @@ def wrong_pods(facts: Facts) -> Iterator[Finding]:
 )
 def only_latencies(facts: Facts) -> Iterator[Finding]:
     """All metrics of the HPA or ScaledObject are latencies. Without requests there is no latency,
-    so the HPA keeps its replicas. Under load, a latency stays flat until the servers are full, and
-    then rises far above its target at once.
+    so the HPA keeps its replicas. Under load, a latency stays flat until the servers are full.
 
     Add a metric that follows the load and exists without requests, such as
-    `inference_requests_running`: the HPA scales out by it. While one metric has no value, no HPA
-    scales in. If it should without requests, scale on the running requests alone.
+    `inference_requests_running`. While one metric has no value, no HPA scales in; to scale in
+    without requests, use the running requests alone.
     """
     some = False
     for hpa in facts.hpas.read():

@@ -24,8 +24,7 @@ def findings(facts: Facts, *codes: CauseCode) -> Iterator[Finding]:
 @check("GMA431", CheckSection.HPAS, "quotas leave room for the pods of HPAs")
 def quota(facts: Facts) -> Iterator[Finding]:
     """A ResourceQuota of the namespace is used up, or needs requests that the pod template lacks.
-    The Deployment has more replicas than pods, and only the events of its ReplicaSet
-    (`FailedCreate`) say why.
+    Only the events of the ReplicaSet (`FailedCreate`) say why pods are missing.
 
     Raise the quota, or lower `maxReplicas` to what it allows.
     """
@@ -39,7 +38,7 @@ def admission(facts: Facts) -> Iterator[Finding]:
     """Pod Security of the namespace, a webhook, a LimitRange or another admission plugin forbids
     pods that an HPA wants, or their ServiceAccount does not exist.
 
-    The printed command corrects the pod template, where the message of Pod Security says how.
+    For Pod Security, the printed command corrects the pod template.
     """
     yield from findings(facts, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
     facts.replicasets.read()
@@ -49,7 +48,7 @@ def admission(facts: Facts) -> Iterator[Finding]:
 @check("GMA433", CheckSection.HPAS, "the pods of HPAs do not crash")
 def crash_loop(facts: Facts) -> Iterator[Finding]:
     """A container ends again and again (`CrashLoopBackOff`). Such a pod has no value, and holds its
-    GPU. The HPA takes it as 0 on the way up.
+    GPU.
 
     The log of the last run says why it ended. The message of its end is shown if the container has
     `terminationMessagePolicy: FallbackToLogsOnError`.
@@ -60,8 +59,8 @@ def crash_loop(facts: Facts) -> Iterator[Finding]:
 @check("GMA434", CheckSection.HPAS, "the pods of HPAs have enough memory")
 def out_of_memory(facts: Facts) -> Iterator[Finding]:
     """A container reached `limits.memory` and was killed (`OOMKilled`), in the last hour or for as
-    long as it is not ready. This is memory of the node: Kubernetes does not see that the memory of
-    a GPU is exhausted, and such a server ends with an error in its log.
+    long as it is not ready. This is memory of the node: a server that exhausts the memory of a GPU
+    ends with an error in its log.
 
     Raise the limit. The printed command doubles it.
     """
@@ -153,8 +152,8 @@ def foreign_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA442", CheckSection.HPAS, "nobody else sets the size of HPAs' targets")
 def replicas_reset(facts: Facts) -> Iterator[Finding]:
-    """Another program sets the HPA's size back again and again: Argo CD or Flux with
-    `spec.replicas` in git, an operator, or a script. `metadata.managedFields` names it.
+    """Another program sets the size back: Argo CD or Flux with `spec.replicas` in git, an operator,
+    or a script. `metadata.managedFields` names it.
 
     Remove `spec.replicas` from what that program applies.
     """
@@ -177,8 +176,7 @@ def controller(facts: Facts) -> Iterator[Finding]:
 def metrics_apis(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for CPU or memory and nothing serves `metrics.k8s.io`, or for an External metric
     and nothing serves `external.metrics.k8s.io`; or the server does not answer; or another program
-    than KEDA serves the External metrics of KEDA's HPAs, or KEDA those of other HPAs. GMA004 to
-    GMA008 check the adapter's own APIs.
+    than KEDA serves the External metrics of KEDA's HPAs, or KEDA those of other HPAs.
 
     Install metrics-server, turn on `externalMetrics.enabled`, or see why the server does not
     answer.

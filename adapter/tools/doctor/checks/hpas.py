@@ -89,8 +89,8 @@ def _closed(hpa: Hpa, way: str) -> str:
 
 @check("GMA406", CheckSection.HPAS, "HPAs can scale in", Severity.WARNING)
 def never_in(facts: Facts) -> Iterator[Finding]:
-    """`behavior.scaleDown.selectPolicy: Disabled` keeps every replica that a peak has added, with
-    its GPU.
+    """With `behavior.scaleDown.selectPolicy: Disabled` the HPA never removes a replica, nor its
+    GPU.
 
     Remove it. To scale in slowly, use a longer `stabilizationWindowSeconds`, or a policy of one pod
     in several minutes.
@@ -131,9 +131,9 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 (a ScaledObject's `minReplicaCount` by default), and every metric is about
     the workload's own pods: of type Pods, an Object metric of the target, or an External metric or
     trigger that selects its pods. At 0 replicas no metric has a value, so nothing scales it out
-    again. The API server rejects an HPA with nothing but Pods metrics. An HPA does not wake a
-    target that another program scaled to 0 (`ScalingDisabled`), such as Argo Rollouts, which
-    empties the Deployment that a Rollout refers to. A person who has scaled a target to 0 knows it.
+    again. Or another program than the HPA scaled it to 0 (`ScalingDisabled`), such as Argo
+    Rollouts, which empties the Deployment that a Rollout refers to. A target that a person scaled
+    to 0 is not reported.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
@@ -207,8 +207,7 @@ def _group_of(hpa: Hpa) -> str:
 
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")
 def invalid(facts: Facts) -> Iterator[Finding]:
-    """The API server would reject the manifest, or the controller could not use it (manifests in
-    files only).
+    """The API server rejects the manifest, or the controller cannot use it (with `-f` only).
 
     Correct the key that the message names.
     """

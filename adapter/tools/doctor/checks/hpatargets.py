@@ -42,8 +42,8 @@ _SATURATED: Final = 85
 
 @check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
 def no_target(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an object that does not exist, and reports `FailedGetScale`. If another
-    namespace has the target, it is named: an HPA scales objects of its own namespace only.
+    """The target does not exist (`FailedGetScale`), or is in another namespace: an HPA scales
+    objects of its own namespace only.
 
     Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
     """
@@ -74,7 +74,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
 @check("GMA422", CheckSection.HPAS, "the pods of HPAs match what the metrics select")
 def nothing_selected(facts: Facts) -> Iterator[Finding]:
     """An HPA's target selects no pod although it should have replicas, or the `selector` of its
-    External metric matches no pod. The metric has no value.
+    External metric matches no pod.
 
     Correct the selector. A Pods metric normally needs none.
     """
@@ -149,8 +149,8 @@ def _without_pods(facts: Facts) -> Iterator[Finding]:
 @check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
 def selects_no_series(facts: Facts) -> Iterator[Finding]:
     """The `selector` of a metric has a key that no series has, or a value that its key never has,
-    so the metric has no value. Exporters' labels are such keys: `modelName` and `UUID` of
-    dcgm-exporter are `model` and `device` here.
+    so the metric has no value. `modelName` and `UUID` of dcgm-exporter are `model` and `device`
+    here.
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
@@ -168,8 +168,8 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
 def two_autoscalers(facts: Facts) -> Iterator[Finding]:
-    """Two HPAs, or an HPA and a ScaledObject, scale one workload, so the count moves back and
-    forth, or the HPA controller reports `AmbiguousSelector` and scales none.
+    """Two HPAs, or an HPA and a ScaledObject, scale one workload: its size moves back and forth, or
+    the HPA controller scales none (`AmbiguousSelector`).
 
     Put all metrics into one HPA or ScaledObject: the largest count of all applies.
     """
@@ -245,10 +245,9 @@ _OTHERS: Final = {
 def stopped(facts: Facts) -> Iterator[Finding]:
     """The HPA controller cannot read the scale of the target (`FailedGetScale`), the target has no
     valid selector (`InvalidSelector`), or the selector matches pods that another HPA scales too
-    (`AmbiguousSelector`). The HPA keeps its replicas.
+    (`AmbiguousSelector`).
 
-    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not exist
-    is GMA421.
+    Correct what the condition says. See also GMA421 and GMA423.
     """
     facts.live()
     hpas = facts.hpas.read()
@@ -282,7 +281,7 @@ def stopped(facts: Facts) -> Iterator[Finding]:
 )
 def no_gpu(facts: Facts) -> Iterator[Finding]:
     """The HPA asks for a GPU metric, and the pods of its target request no GPU. The adapter serves
-    GPU metrics only for pods that request one, because exporters name pods wrongly otherwise.
+    GPU metrics only for pods that request one.
 
     Request the GPU in the pod template (`limits: {nvidia.com/gpu: 1}`), or use a metric of the
     inference server.
@@ -310,7 +309,7 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)
 def saturated(facts: Facts) -> Iterator[Finding]:
     """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A server
-    that batches keeps its GPU busy at low load, so utilization says little about waiting requests.
+    that batches keeps its GPU busy at low load.
 
     Use `inference_requests_waiting` or `inference_requests_running`, alone or beside utilization.
     """

@@ -46,7 +46,7 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
     """nodepool is installed, and no cluster-autoscaler (by its status in `kube-system`), Karpenter
     or managed node pools were found. Headroom then waits without a new node.
 
-    Install a node autoscaler. If it runs where it cannot be seen, ignore this warning.
+    Install a node autoscaler, or ignore this if it runs where it cannot be seen.
     """
     _release(facts)
     if not facts.autoscaler.read():
@@ -119,8 +119,7 @@ def priority(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA604", CheckSection.NODEPOOL, "quotas leave room for headroom", Severity.WARNING)
 def quota(facts: Facts) -> Iterator[Finding]:
-    """A ResourceQuota in the namespace of nodepool is used up for pods or GPUs, so it cannot create
-    placeholder pods.
+    """A ResourceQuota in the namespace of nodepool leaves no room for placeholder pods.
 
     Raise the quota, or install nodepool in a namespace without one.
     """
@@ -193,7 +192,7 @@ def shapes(facts: Facts) -> Iterator[Finding]:
     """One pod requests more GPUs than any node offers. It stays Pending, unless the autoscaler has
     an empty node pool with larger nodes.
 
-    Add a node pool with larger nodes, or request fewer GPUs for each pod.
+    Add a node pool with larger nodes, or request fewer GPUs.
     """
     resources = facts.gpu_resources
     offers = [sum(gpus_of(node, resources).values()) for node in facts.nodes.read()]

@@ -22,7 +22,7 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label says that the
     node's operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG layout
     (`nvidia.com/mig.config.state=failed`) or AMD's partitions
-    (`dcm.amd.com/gpu-config-profile-state=failure`). Pods that request a GPU stay Pending.
+    (`dcm.amd.com/gpu-config-profile-state=failure`).
 
     Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
     name of its own to `cluster.gpu_resources`.
@@ -73,8 +73,7 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
     effect=FindingEffect.CAUSE,
 )
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """The pods of a GPU node that is not Ready keep their last values until the age limit and then
-    have none, so HPAs do not scale in.
+    """The pods of the node have no values after the age limit, so HPAs do not scale in.
 
     See the conditions of the node.
     """
@@ -93,11 +92,11 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 def kept(facts: Facts) -> Iterator[Finding]:
     """Karpenter, the cluster autoscaler or a person removes a node, and a PodDisruptionBudget, the
     annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`, or a pod without a controller keeps
-    its pods there. The node is paid for, and no pod starts there. A budget that allows no eviction
+    its pods there. The node costs money, and no pod starts there. A budget that allows no eviction
     while all of its pods are ready (`minAvailable` as many as there are pods, `maxUnavailable: 0`)
     is reported before anybody removes the node.
 
-    Let the budget allow one eviction at a time; a budget of one pod means that it is never moved.
+    Let the budget allow one eviction at a time.
     """
     nodes = [row for row in facts.nodes.read() if _has_gpus(facts, row)]
     claims = (facts.node_claims.value or ()) if facts.node_claims.known else ()
@@ -133,8 +132,7 @@ def _has_gpus(facts: Facts, node: SeenNode) -> bool:
 @check("GMA016", CheckSection.CLUSTER, "Karpenter gets the nodes that it orders", Severity.WARNING)
 def not_ordered(facts: Facts) -> Iterator[Finding]:
     """A NodeClaim of Karpenter is not launched, has not joined the cluster, or is not initialized,
-    or the cloud has no such machine (`InsufficientCapacityError`). Pods that wait for this node
-    stay Pending.
+    or the cloud has no such machine (`InsufficientCapacityError`).
 
     Allow further machine types, zones or capacity types in the NodePool; for a machine that does
     not join, see its NodeClass and its kubelet.

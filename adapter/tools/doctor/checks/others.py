@@ -61,11 +61,10 @@ def taken(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA721", CheckSection.OURS, "every rule of the rules file can be used")
 def broken_rules(facts: Facts) -> Iterator[Finding]:
-    """The file of prometheus-adapter's rules has a mistake. The adapter leaves the rule out and
-    serves the others. If the whole file cannot be used, the rules before it stay active, and new
-    pods do not start.
+    """A rule has a mistake. The adapter leaves it out and serves the others. If the whole file
+    cannot be used, the rules before it stay active, and new pods do not start.
 
-    Correct the line that the message names. The adapter reads the file again when it changes.
+    Correct the line that the message names.
     """
     installed(facts)
     if facts.settings.rules.file is None:
@@ -101,8 +100,7 @@ def _counted(facts: Facts) -> Iterator[Finding]:
 @check("GMA722", CheckSection.OURS, "the store answers the queries of rules")
 def failing_queries(facts: Facts) -> Iterator[Finding]:
     """The store of `source.prometheus` does not answer about the series of rules, or rejects their
-    queries. HPAs on metrics of rules get no values after the age limit; scraped GPU metrics are not
-    affected.
+    queries. HPAs on metrics of rules get no values after the age limit.
 
     See the cause in the adapter's log, and ask the store with the query of the rule.
     """
@@ -144,8 +142,8 @@ def _failing_share(page: SelfPage) -> str | None:
     effect=FindingEffect.FAULT,
 )
 def shared_names(facts: Facts) -> Iterator[Finding]:
-    """A rule makes a metric that the catalogue has too, so HPAs may see other values than
-    `docs/metrics.md` says. `rules.prefer` decides which one serves it: the rule by default.
+    """A rule makes a metric that the catalogue has too. `rules.prefer` decides which one serves it:
+    the rule by default.
 
     Rename the metric in the rule (`name.as`), or set `rules.prefer` on purpose.
     """
@@ -182,8 +180,8 @@ def _by_name(facts: Facts) -> dict[str, DelegateSettings]:
 
 @check("GMA715", CheckSection.OURS, "the delegates list their metrics", Severity.WARNING)
 def delegates(facts: Facts) -> Iterator[Finding]:
-    """The adapter cannot read the discovery of a delegate. HPAs on the delegate's metrics keep
-    their replica counts; other metrics are not affected.
+    """The adapter cannot read the discovery of a delegate. HPAs on its metrics keep their replica
+    counts.
 
     The message names the cause: no answer, a certificate that is not trusted, a refused account, or
     no metrics server (`docs/delegation.md`).
@@ -229,9 +227,8 @@ def _cause(
 
 @check("GMA724", CheckSection.OURS, "the adapter may ask its delegates")
 def delegate_rights(facts: Facts) -> Iterator[Finding]:
-    """The adapter asks delegates as an account of its own, which must be able to read their
-    metrics, and whose tokens the adapter must be able to request. Otherwise HPAs on their metrics
-    keep their replica counts.
+    """The account for delegates cannot read their metrics, or the adapter cannot request its
+    tokens. HPAs on these metrics keep their replica counts.
 
     Apply the chart again, or grant the right that is missing.
     """

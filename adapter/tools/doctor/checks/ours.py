@@ -150,11 +150,10 @@ def single(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA706", CheckSection.OURS, "GPU pods have a value", effect=FindingEffect.RESULT)
 def unmeasured(facts: Facts) -> Iterator[Finding]:
-    """Pods that are ready and hold a GPU have no value. There is one finding for each reason, with
-    an example and its fix; without the view API, one for each namespace.
+    """Pods that are ready and hold a GPU have no value. There is one finding for each reason;
+    without the view API, one for each namespace.
 
-    `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/reasons.md` explains the
-    reasons.
+    `gpu-metrics-adapter explain pod NAME` says why, for one pod (`docs/reasons.md`).
     """
     shown = facts.without_value
     if not shown.known:

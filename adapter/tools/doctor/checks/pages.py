@@ -37,8 +37,8 @@ def _pages(facts: Facts) -> Iterator[tuple[SeenPod, ExporterPage]]:
 
 @check("GMA121", CheckSection.EXPORTERS, "pages name the pods that hold GPUs")
 def no_pods(facts: Facts) -> Iterator[Finding]:
-    """Pods on the node hold GPUs, and the exporter's page names none: the mapping of GPUs to pods
-    is off, or the exporter cannot reach the kubelet's socket.
+    """The page names no pod, although pods hold GPUs: the mapping of GPUs to pods is off, or the
+    exporter cannot reach the kubelet's socket.
 
     dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
     `/var/lib/kubelet/pod-resources` of its node.
@@ -127,8 +127,7 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
 @check("GMA125", CheckSection.EXPORTERS, "pages name pods of their own node", Severity.WARNING)
 def strangers(facts: Facts) -> Iterator[Finding]:
     """The page names a pod that does not exist, or that runs on another node. The adapter leaves
-    these samples out. The kubelet lists finished pods for a while (until Kubernetes 1.34), so a
-    single one is harmless.
+    these samples out. A single finished pod is harmless (until Kubernetes 1.34).
 
     Restart the exporter if it lasts.
     """

@@ -33,7 +33,7 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
     """The Prometheus of `source.prometheus.url` does not answer queries: the address is wrong, it
     needs credentials, or something else answers there.
 
-    Correct `source.prometheus.url`. It ends before `/api/v1`.
+    Correct the address. It ends before `/api/v1`.
     """
     store = _store(facts)
     if store.problem:
@@ -47,8 +47,8 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA302", CheckSection.PROMETHEUS, "Prometheus has the exporters' series")
 def no_series(facts: Facts) -> Iterator[Finding]:
-    """Prometheus has no series of GPU utilization from the last five minutes: it does not scrape
-    the exporters, a relabeling drops the series, or `source.prometheus.matchers` excludes them.
+    """Prometheus has no GPU utilization from the last five minutes: it does not scrape the
+    exporters, a relabeling drops the series, or `source.prometheus.matchers` excludes them.
 
     Create a ServiceMonitor or PodMonitor for the exporters.
     """
@@ -84,7 +84,7 @@ def partial(facts: Facts) -> Iterator[Finding]:
 )
 def seldom(facts: Facts) -> Iterator[Finding]:
     """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says, so
-    values are too old between two scrapes. The check needs series that are five minutes old.
+    values are too old between two scrapes.
 
     Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
     """
@@ -154,7 +154,7 @@ def _pods(labels: Mapping[str, str]) -> set[str]:
 )
 def collision(facts: Facts) -> Iterator[Finding]:
     """With `honorLabels: true`, Prometheus adds the labels of the exporter's own pod to the series
-    of idle GPUs. The adapter leaves such series out; dashboards and other adapters do not.
+    of idle GPUs. The adapter leaves them out; dashboards do not.
 
     Set `honorLabels: false` (the adapter reads `exported_pod`), or drop the target's `pod` label.
     """

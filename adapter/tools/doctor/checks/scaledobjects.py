@@ -54,12 +54,10 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """KEDA reports that a ScaledObject is not ready, so it has made no HPA, or that it uses the
-    replicas of `fallback`, because a trigger fails. Or its operator has not looked at it. Or its
-    HPA has the default metric, 80 % of CPU, because the scaler did not answer when KEDA made it. Or
-    it may scale to 0, and each of its triggers measures the pods of its workload, so nothing wakes
-    it. Or an annotation pauses it. The check looks at ScaledObjects that ask the adapter, or a
-    store for GPU metrics, or whose workload has GPUs.
+    """A ScaledObject about GPUs is not ready, so it has made no HPA, or uses the replicas of
+    `fallback`, because a trigger fails. Or KEDA's operator has not looked at it. Or its HPA has the
+    default metric, 80 % of CPU, because the scaler did not answer when KEDA made it. Or it may
+    scale to 0, and nothing wakes it. Or an annotation pauses it.
 
     Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
@@ -116,8 +114,7 @@ def wrong_address(facts: Facts) -> Iterator[Finding]:
     """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA (6000 on the
     chart's Service; 443 is the metrics API), or has a scheme; or `enableTLS` does not match
     `keda.tls`. Or this address, or the `serverAddress` of a Prometheus, is KEDA's own pod
-    (`localhost`), or names no Service, no port of it, or a Service without ready pods. KEDA's calls
-    fail, and the workload keeps its replicas.
+    (`localhost`), or names no Service, no port of it, or a Service without ready pods.
 
     Correct the trigger: `docs/keda.md`.
     """
@@ -156,8 +153,7 @@ def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Findi
 )
 def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
     """A trigger of type `prometheus` asks for a series of exporters or servers, and an empty answer
-    counts as 0, KEDA's default. When the exporter, the scrape or Prometheus fails, the workload
-    scales in under full load.
+    counts as 0, KEDA's default. When the exporter fails, the workload scales in under full load.
 
     Set `ignoreNullValues: "false"`, so that `fallback` applies, or use a trigger of type
     `external`.

@@ -70,7 +70,7 @@ def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
 )
 def fixed_replicas(facts: Facts) -> Iterator[Finding]:
     """A manifest sets `spec.replicas` of a workload that an HPA or a ScaledObject scales, so each
-    `apply` resets the replicas. In a cluster, the annotation of `kubectl apply` shows the manifest.
+    `apply` resets the replicas.
 
     Remove `spec.replicas`, first from the last applied manifest with `kubectl apply
     edit-last-applied`: `kubectl apply` sets 1 when the key disappears.
@@ -96,11 +96,9 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
 )
 def one_node_volume(facts: Facts) -> Iterator[Finding]:
     """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
-    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start. A
-    StatefulSet's `volumeClaimTemplates` are fine.
+    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start.
 
-    Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
-    cache on each node.
+    Use a volume of `ReadOnlyMany` or `ReadWriteMany`, an image volume, or a cache on each node.
     """
     for workload, scaler in _scaled(facts):
         if scaler.high is not None and scaler.high < 2:
@@ -139,7 +137,7 @@ def _modes(facts: Facts, key: tuple[str, str]) -> list[str]:
 )
 def no_probe(facts: Facts) -> Iterator[Finding]:
     """A container of a scaled inference server has neither a readiness nor a startup probe. A new
-    pod counts as ready before its model is loaded: requests fail, and the HPA counts the idle pod.
+    pod counts as ready before its model is loaded.
 
     Add a readiness probe on the server's health path, such as `/health`, and a startup probe that
     is long enough for the model.

@@ -118,13 +118,12 @@ def memory(facts: Facts) -> Iterator[Finding]:
     "the certificates in use are valid for 14 more days",
 )
 def certificate(facts: Facts) -> Iterator[Finding]:
-    """A certificate ends soon, or has ended. Without its serving certificate the API server rejects
-    the adapter; without the API server's own (`front-proxy`) or its CA, the adapter rejects the API
-    server. In both cases HPAs lose their metrics.
+    """When the serving certificate ends, the API server rejects the adapter; when the API server's
+    own (`front-proxy`) or its CA ends, the adapter rejects the API server. HPAs lose their metrics.
 
-    The chart's CronJob, or cert-manager, renews the serving certificate long before its end: run
-    the CronJob now, and see the log of its last Job. The others are files of the control plane
-    (`kubeadm certs renew front-proxy-client`).
+    For the serving certificate, run the chart's CronJob, and see the log of its last Job, or
+    cert-manager's Certificate. The others are files of the control plane (`kubeadm certs renew
+    front-proxy-client`).
     """
     meta = installed(facts).workload.metadata
     soonest: dict[str, tuple[float, str]] = {}

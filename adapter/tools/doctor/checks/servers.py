@@ -124,8 +124,8 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
     """A pod runs an inference server or a gateway, by the name of its image, and is not scraped, so
     its `inference_…` metrics have no value.
 
-    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or `"false"` if
-    you do not want the metrics (`docs/inference.md`).
+    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or `"false"` to
+    do without (`docs/inference.md`).
     """
     rules = discovery.server_pages(facts.settings)
     if rules is None:
@@ -166,8 +166,7 @@ def _asked(facts: Facts) -> frozenset[str]:
 
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
 def wrong_port(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and the annotation names no port of the pod, or nothing listens there. It is a
-    warning if the page could not be read and the container declares other ports.
+    """A pod opts in, and the annotation names no port of the pod, or nothing listens there.
 
     Set `gpu-metrics-adapter.io/port` (`docs/inference.md` has the default port of each server).
     """
@@ -213,8 +212,8 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its server answers with an HTTP error or HTML: the path is wrong, or the
     server's metrics are off.
 
-    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. `docs/inference.md` has the path
-    of each server, and the option that turns its metrics on.
+    Set `gpu-metrics-adapter.io/path` (default `/metrics`). `docs/inference.md` has the path of each
+    server, and the option that turns its metrics on.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
         said, _, fix = page.detail.partition("; ")

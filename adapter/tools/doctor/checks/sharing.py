@@ -41,12 +41,11 @@ def _shared(facts: Facts) -> dict[str, str]:
     Severity.WARNING,
 )
 def copied(facts: Facts) -> Iterator[Finding]:
-    """The pods of an HPA share GPUs by time-slicing or MPS, and `sharing.policy` is `copy`: every
-    pod gets the utilization of the whole GPU. More replicas on it do not lower the value, so the
-    HPA goes to its maximum.
+    """The pods of an HPA share GPUs by time-slicing or MPS, and `sharing.policy` is `copy`: more
+    replicas do not lower the utilization of the whole GPU, so the HPA goes to its maximum.
 
     Set `sharing.policy: equal` or `memory`, use a metric of the inference server, or give each pod
-    a whole GPU or a MIG instance (`docs/sharing.md`).
+    a GPU or a MIG instance (`docs/sharing.md`).
     """
     if facts.settings.sharing.policy != "copy" or facts.settings.sharing.rules:
         raise NotApplicableError("sharing.policy is not copy")
@@ -148,9 +147,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
 def unknown_resource(facts: Facts) -> Iterator[Finding]:
-    """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
-    A pod with only this resource is in no list and is not counted by `nodepool` until a sample
-    names it.
+    """A resource looks like a GPU, and `cluster.gpu_resources` does not match it. Until a sample
+    names them, its pods are in no list, and `nodepool` does not count them.
 
     Add the resource to `cluster.gpu_resources`.
     """
