@@ -63,8 +63,8 @@ def page() -> str:
         "",
         "<!-- written by `make docs` from docstrings and imports -->",
         "",
-        "The docstring of a package says what it contains. An arrow is an import that does not",
-        "follow from others.",
+        "Each package with what it contains. An arrow is an import that does not follow from",
+        "others.",
         "[architecture.md](architecture.md) explains how the parts work together.",
         "`make lint` checks the layers; their order is in `pyproject.toml`.",
         "",
@@ -142,16 +142,16 @@ def _name(module: str) -> str:
 
 
 def _packages_of(top: Path) -> Iterator[str]:
-    """Yield the links of a top, and of each wing: a package whose parts are all packages."""
+    """Yield a list for a top, and one for each wing: a package whose parts are all packages."""
     packages = [path for path in sorted(top.iterdir()) if (path / "__init__.py").is_file()]
     wings = [path for path in packages if _is_wing(path)]
-    yield from _links(top, (path for path in packages if path not in wings))
+    yield from _list(path for path in packages if path not in wings)
     for wing in wings:
         yield f"### {'.'.join(wing.relative_to(ROOT).parts)}"
         yield ""
         yield _summary(wing / "__init__.py")
         yield ""
-        yield from _links(wing, (path for path in sorted(wing.iterdir()) if path.is_dir()))
+        yield from _list(path for path in sorted(wing.iterdir()) if path.is_dir())
 
 
 def _is_wing(package: Path) -> bool:
@@ -159,14 +159,11 @@ def _is_wing(package: Path) -> bool:
     return not modules and any(path.is_dir() for path in package.iterdir())
 
 
-def _links(above: Path, packages: Iterable[Path]) -> Iterator[str]:
-    """Yield one line with packages of a top or of a wing, and those below them."""
-    folders = [file.parent for each in packages for file in sorted(each.rglob("__init__.py"))]
-    links = [
-        f"[{'.'.join(folder.relative_to(above).parts)}](../{folder.relative_to(ROOT)})"
-        for folder in folders
-    ]
-    yield ", ".join(links)
+def _list(packages: Iterable[Path]) -> Iterator[str]:
+    for package in packages:
+        for file in sorted(package.rglob("__init__.py")):
+            folder = file.parent.relative_to(ROOT)
+            yield f"- [{folder}](../{folder}): {_summary(file)}"
     yield ""
 
 
