@@ -68,10 +68,8 @@ def _own(page: Page) -> set[str]:
 @functools.cache
 def _metrics() -> frozenset[str]:
     catalog = Catalog()
-    fields = catalog.fields.values()
-    series = {field.series for field in fields if field.series}
-    renamed = {name for field in fields for name, _, _ in field.renamed}
-    return frozenset({*catalog.metrics, *series, *renamed})
+    written = {name for field in catalog.fields.values() for name, _, _ in field.names}
+    return frozenset({*catalog.metrics, *written})
 
 
 @functools.cache

@@ -13,8 +13,9 @@ Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to th
   ``router/src/lib.rs`` and ``router/src/http/server.rs``; it writes its queue from the first
   request on, and no number of running requests. A batch counts as one request.
 - NVIDIA NIM 1 writes vLLM's names without the prefix, for every engine ("Observability for NVIDIA
-  NIM for LLMs"). TensorRT-LLM: ``tensorrt_llm/metrics/collector.py``, which ``trtllm-serve`` and
-  Dynamo's workers serve.
+  NIM for LLMs"), and TensorRT-LLM 1.0 does so too. TensorRT-LLM:
+  ``tensorrt_llm/metrics/collector.py``, which ``trtllm-serve`` and Dynamo's workers serve; the
+  workers of Dynamo 0.6 write ``trtllm:`` before the names of 1.0 (dynamo#3676).
 - llama.cpp: ``tools/server/server-context.cpp`` and ``README.md``; only older builds write the use
   of the KV cache. As a router of several models it answers for the ``model`` that the query names,
   and for none without it (llama.cpp#19346, #24851).
@@ -62,6 +63,9 @@ SGLANG_PARTS: Final = frozenset(("model_name", "engine_type", "dp_rank", *ON_RAY
 """The other ranks report the queue of the same scheduler (``--enable-metrics-for-all-schedulers``).
 With priority scheduling, a page has the whole queue and the part of each ``priority``. The largest
 value counts."""
+_SGLANG_REQUESTS: Final = SGLANG_PARTS | {"is_streaming", "stream"}
+"""Since July 2026, streamed requests count apart from others (sglang#32363, #32734). A user may
+choose further labels (``--tokenizer-metrics-allowed-custom-labels``, sglang#10143)."""
 _TENSORRT_LLM: Final = frozenset(("model_name", "engine_type"))
 _LMDEPLOY: Final = frozenset(("model_name", "engine"))
 _OMNI: Final = frozenset(("model_name",))
@@ -138,16 +142,22 @@ ENGINES: Final[dict[str, ServerKind]] = {
         },
         measures=measures(
             _TENSORRT_LLM,
-            first_token=("trtllm_time_to_first_token_seconds",),
-            output_token=("trtllm_time_per_output_token_seconds",),
-            request=("trtllm_e2e_request_latency_seconds",),
-            queue=("trtllm_request_queue_time_seconds",),
+            first_token=(
+                "trtllm_time_to_first_token_seconds",
+                "trtllm:time_to_first_token_seconds",
+            ),
+            output_token=(
+                "trtllm_time_per_output_token_seconds",
+                "trtllm:time_per_output_token_seconds",
+            ),
+            request=("trtllm_e2e_request_latency_seconds", "trtllm:e2e_request_latency_seconds"),
+            queue=("trtllm_request_queue_time_seconds", "trtllm:request_queue_time_seconds"),
             output_tokens=("trtllm_generation_tokens_total",),
             prompt_tokens=("trtllm_prompt_tokens_total",),
-            requests=("trtllm_request_success_total",),
+            requests=("trtllm_request_success_total", "trtllm:request_success_total"),
             beside=("finished_reason",),
         ),
-        names=("trtllm_",),
+        names=("trtllm_", "trtllm:"),
         reserves="kv_cache_config.free_gpu_memory_fraction",
     ),
     "vllm-omni": ServerKind(
@@ -217,15 +227,18 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled(SGLANG_RUNNING),),
             CACHE: (Scaled(SGLANG_CACHE, 100.0),),
         },
-        measures=measures(
-            SGLANG_PARTS,
-            first_token=("sglang:time_to_first_token_seconds",),
-            output_token=("sglang:inter_token_latency_seconds",),
-            request=("sglang:e2e_request_latency_seconds",),
-            queue=("sglang:queue_time_seconds",),
-            output_tokens=("sglang:generation_tokens_total",),
-            prompt_tokens=("sglang:prompt_tokens_total",),
-            requests=("sglang:num_requests_total",),
+        measures=(
+            *measures(
+                _SGLANG_REQUESTS,
+                first_token=("sglang:time_to_first_token_seconds",),
+                output_token=("sglang:inter_token_latency_seconds",),
+                request=("sglang:e2e_request_latency_seconds",),
+                output_tokens=("sglang:generation_tokens_total",),
+                prompt_tokens=("sglang:prompt_tokens_total",),
+                requests=("sglang:num_requests_total",),
+                chosen_labels=True,
+            ),
+            *measures(SGLANG_PARTS, queue=("sglang:queue_time_seconds",)),
         ),
         names=("sglang:", "sglang_", "ray_sglang"),
         reserves="--mem-fraction-static",

@@ -87,6 +87,8 @@ class Spelling:
         self.salt = 0 if not self.server else 1 if field.part_labels is not None else 2
         if field.kind is Kind.HISTOGRAM:
             self.salt = 3
+        if field.chosen_labels:
+            self.salt += 3
         """Differs between fields that read the labels of a sample in different ways."""
         self.on_mig = field.mig is not Mig.INVALID
         """Samples about MIG instances, or other partitions of a device, are usable."""
@@ -135,6 +137,8 @@ class Field:
         part_labels: labels that identify the parts of an inference server. Every other label is
             one that a scrape or store adds, or that identifies no part. None, for a user's own
             metric, uses every label except those that scrapes are known to add.
+        chosen_labels: the user of the server may choose labels that divide the samples. On a page
+            of the server itself, every label except those of ranks then identifies a part too.
         positive: a device in use never has a 0 of it, such as 0 W, 0 °C or 0 MHz. Exporters write 0
             for a field that the device or driver does not support, so the 0 is not a value
             (ROCm/device-metrics-exporter before 1.3.1, and its issue 353; DCGM's memory
@@ -166,6 +170,7 @@ class Field:
     over_parts: Combine = Combine.MEAN
     traps: bool = False
     part_labels: frozenset[str] | None = None
+    chosen_labels: bool = False
     positive: bool = False
     seen: bool = False
     on_demand: bool = False

@@ -2,7 +2,7 @@
 
 The endpoint picker of llm-d and of the Gateway API inference extension:
 ``docs/metrics.md`` and ``pkg/epp/metrics/llm_d_router_metrics.go`` of llm-d-router, which writes
-each series under ``llm_d_epp_`` and under the older prefixes. NVIDIA Dynamo:
+each series under ``llm_d_epp_`` and, with fewer labels, under the older prefixes. NVIDIA Dynamo:
 ``lib/runtime/src/metrics/prometheus_names.rs`` and ``lib/llm/src/http/service/metrics.rs``; each
 token counts with the mean of its part of the answer. Ray Serve: ``python/ray/serve/_private`` of
 Ray 2, ``router.py`` and ``proxy_metrics.py``; each router counts the requests that it has not
@@ -28,7 +28,7 @@ from adapter.pipeline.catalog.serverkind import (
     MAX_REQUESTS,
     ServerKind,
 )
-from adapter.pipeline.catalog.servermeasures import measures
+from adapter.pipeline.catalog.servermeasures import behind, measures
 
 _MAX_SATURATION: Final = 1e6
 """1 is the set point. The picker does not limit the value."""
@@ -89,10 +89,9 @@ def _of_pool(name: str, unit: Unit, high: float, old: str = "") -> Field:
     )
 
 
-def _epp(name: str, old: str = "") -> tuple[str, ...]:
-    """Return the names of a picker's series, and that of the Gateway API inference extension."""
-    older = (f"inference_objective_{old}",) if old else ()
-    return (f"llm_d_epp_{name}", f"llm_d_router_epp_{name}", *older)
+def _epp(name: str) -> tuple[str, ...]:
+    """Return the names of a picker's series."""
+    return (f"llm_d_epp_{name}", f"llm_d_router_epp_{name}")
 
 
 _PICKER: Final = (
@@ -120,6 +119,29 @@ _PICKER: Final = (
     _of_pool("ready_endpoints", Unit.NUMBER, MAX_REQUESTS, "ready_pods"),
 )
 
+_PICKER_MEASURES: Final = measures(
+    None,
+    first_token=_epp("request_ttft_seconds"),
+    output_token=_epp("request_streaming_itl_seconds"),
+    request=_epp("request_duration_seconds"),
+    queue=_epp("flow_control_request_queue_duration_seconds"),
+    output_tokens=_epp("request_output_tokens_sum"),
+    prompt_tokens=_epp("request_input_tokens_sum"),
+    requests=_epp("request_total"),
+    gateway=True,
+)
+_OLD_PICKER_MEASURES: Final = measures(
+    None,
+    first_token=("inference_objective_request_ttft_seconds",),
+    request=("inference_objective_request_duration_seconds",),
+    queue=("inference_extension_flow_control_request_queue_duration_seconds",),
+    output_tokens=("inference_objective_output_tokens_sum",),
+    prompt_tokens=("inference_objective_input_tokens_sum",),
+    requests=("inference_objective_request_total",),
+    gateway=True,
+)
+"""Those of the Gateway API inference extension, which newer pickers write too."""
+
 GATEWAYS: Final[dict[str, ServerKind]] = {
     "endpoint-picker": ServerKind(
         "an endpoint picker",
@@ -134,20 +156,7 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             GATEWAY_WAITING: (Counting(QUEUE, SATURATION),),
             GATEWAY_RUNNING: (Scaled(RUNNING), Scaled(OLD_RUNNING, unless=RUNNING)),
         },
-        measures=measures(
-            None,
-            first_token=_epp("request_ttft_seconds", "request_ttft_seconds"),
-            output_token=_epp("request_streaming_itl_seconds"),
-            request=_epp("request_duration_seconds", "request_duration_seconds"),
-            queue=(
-                *_epp("flow_control_request_queue_duration_seconds"),
-                "inference_extension_flow_control_request_queue_duration_seconds",
-            ),
-            output_tokens=_epp("request_output_tokens_sum", "output_tokens_sum"),
-            prompt_tokens=_epp("request_input_tokens_sum", "input_tokens_sum"),
-            requests=_epp("request_total", "request_total"),
-            gateway=True,
-        ),
+        measures=(*_PICKER_MEASURES, *behind(_OLD_PICKER_MEASURES, _PICKER_MEASURES)),
         names=("llm_d_", "inference_extension_", "inference_objective_", "inference_pool_"),
         scaling=None,
     ),

@@ -1,8 +1,9 @@
-"""The names that stores, collectors and Ray make of the name under which a page writes a series.
+"""The names that stores, collectors, Ray and KServe make of the name that a page writes.
 
 Some stores write every name in lower case (NVIDIA/dcgm-exporter#577). Manifests for
 prometheus-adapter, vendors' guides and older OpenTelemetry collectors write ``_`` for ``:``. Behind
-Ray, a server's names begin with ``ray_``, and the colon stays or becomes an underscore. An
+Ray, a server's names begin with ``ray_``, and the colon stays or becomes an underscore. The monitor
+of an LLMInferenceService writes ``kserve_`` before those of vLLM (opendatahub-io/kserve#794). An
 OpenTelemetry collector, or Prometheus' OTLP receiver, appends the unit, and ``_total`` to counters
 (prometheus/otlptranslator, ``metric_namer.go``): the number is then in the unit of the suffix,
 regardless of the unit of the name without it. It appends ``_ratio`` to gauges of unit 1, so also to
@@ -49,6 +50,7 @@ def aliases(name: str, scope: Scope) -> list[str]:
         forms.append(plain)
         if scope is Scope.SERVER:
             forms += ["ray_" + plain, "ray_" + name]
+            forms += ["kserve_" + name] if name.startswith("vllm:") else []
     return list(dict.fromkeys(form for one in forms for form in (one, one.lower())))
 
 

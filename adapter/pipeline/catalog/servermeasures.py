@@ -84,6 +84,7 @@ def measures(
     beside: tuple[str, ...] = (),
     milliseconds: bool = False,
     unless: tuple[str, ...] = (),
+    chosen_labels: bool = False,
     gateway: bool = False,
 ) -> tuple[Measure, ...]:
     """Return what a kind of server counts. Of each measure, the names on pages, the usual first.
@@ -101,6 +102,7 @@ def measures(
         beside: labels that divide ``requests``, such as the reason why a request ended.
         milliseconds: the histograms are in milliseconds.
         unless: fields of another program that says the same better on its page.
+        chosen_labels: see :class:`adapter.pipeline.catalog.field.Field`.
         gateway: the program is a gateway.
     """
     unit = Unit.MILLISECONDS if milliseconds else Unit.SECONDS
@@ -124,10 +126,22 @@ def measures(
     return tuple(
         Measure(
             of_gateway(metric) if gateway else metric,
-            field,
+            replace(field, chosen_labels=chosen_labels),
             Unless(Scaled(field.name), unless) if unless else Scaled(field.name),
         )
         for metric, field in fields
+    )
+
+
+def behind(older: tuple[Measure, ...], newer: tuple[Measure, ...]) -> tuple[Measure, ...]:
+    """Return older measures, each of which counts only on a page without the newer one.
+
+    For a page that writes both, with more labels under the newer name than under the older one.
+    """
+    of_metric = {measure.metric: measure.field.name for measure in newer}
+    return tuple(
+        measure._replace(formula=Unless(measure.formula, (of_metric[measure.metric],)))
+        for measure in older
     )
 
 

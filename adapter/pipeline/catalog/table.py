@@ -186,11 +186,11 @@ def _of_histogram(field: Field) -> Iterator[Spelling]:
     Its bounds and its sum are read in seconds. The number of a bucket is a count.
     """
     factor = 0.001 if field.unit is Unit.MILLISECONDS else 1.0
-    for name, _, _ in field.names:
-        for alias in aliases(name, field.scope):
-            for role in Role:
-                into = 1.0 if role is Role.COUNT else factor
-                yield Spelling(alias + role, into, field, role=role)
+    every = (alias for name, _, _ in field.names for alias in aliases(name, field.scope))
+    for alias in dict.fromkeys(every):
+        for role in Role:
+            into = 1.0 if role is Role.COUNT else factor
+            yield Spelling(alias + role, into, field, role=role)
 
 
 def _verbatim(field: Field) -> Iterable[Metric]:

@@ -110,7 +110,9 @@ def _of_server(
         return Identity(labels, None, flaw=assigned, address=asked)
     if not field.seen:
         aside = {*field.parts, *(label for label, _ in field.where)}
-        own = part(labels, assigned.pod, field.part_labels, aside, at.port)
+        # Nothing but the server writes labels on its own page; in a store, replicas do too.
+        chosen = field.chosen_labels and result.direct
+        own = part(labels, assigned.pod, None if chosen else field.part_labels, aside, at.port)
         assigned = assigned._replace(address=at)
         return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
     seen = device(labels, result.origin)

@@ -118,10 +118,10 @@ def sample_line(line: bytes) -> SampleLine:
     if text is None and tail.startswith(b"{"):
         raise LineError(BAD_LABELS)
     value, *stamps = tail.split(b"#", 1)[0].split() or [b""]
+    number = _number(value, BAD_VALUE)  # first: DCGM writes a sentence for a value it cannot tell
     if len(stamps) > 1:
         raise LineError(BAD_TIMESTAMP)
     stamp = _number(stamps[0], BAD_TIMESTAMP) if stamps else None
-    number = _number(value, BAD_VALUE)
     if number == 1 and b"." in value:
         number = ONE_WITH_DECIMALS
     return SampleLine(name.decode(), text or b"", number, stamp)

@@ -120,6 +120,54 @@ def test_server_samples_become_neutral_metrics_of_a_pod_without_a_gpu(name: str)
     assert served(page).value("p", metric, 101.0) == expected
 
 
+RATE = "inference_requests_per_second"
+PICKED = "inference_gateway_requests_per_second"
+NEW = 'model_name="m",target_model_name="m",fairness_id="{}",priority="0"'
+OLD = 'model_name="m",target_model_name="m",priority="0"'
+COUNTS = {
+    "sglang, streamed or not": (
+        ('sglang:num_requests_total{model_name="m",is_streaming="true"}', 20),
+        ('sglang:num_requests_total{model_name="m",is_streaming="false"}', 40),
+    ),
+    "sglang, under the first name of that label": (
+        ('sglang:num_requests_total{model_name="m",stream="true"}', 20),
+        ('sglang:num_requests_total{model_name="m",stream="false"}', 40),
+    ),
+    "sglang, under labels that its user chose": (
+        ('sglang:num_requests_total{model_name="m",tenant=""}', 10),
+        ('sglang:num_requests_total{model_name="m",tenant="a"}', 20),
+        ('sglang:num_requests_total{model_name="m",tenant="b"}', 30),
+    ),
+    "sglang, by each rank of one scheduler": (
+        ('sglang:num_requests_total{model_name="m",tp_rank="0"}', 60),
+        ('sglang:num_requests_total{model_name="m",tp_rank="1"}', 60),
+    ),
+    "dynamo before TensorRT-LLM had a prefix": (
+        ('trtllm:request_success_total{model_name="m",finished_reason="stop"}', 50),
+        ('trtllm:request_success_total{model_name="m",finished_reason="length"}', 10),
+    ),
+    "a picker's deprecated name beside the new one": (
+        (f"llm_d_epp_request_total{{{NEW.format('a')}}}", 40),
+        (f"llm_d_epp_request_total{{{NEW.format('b')}}}", 20),
+        (f"inference_objective_request_total{{{OLD}}}", 60),
+    ),
+    "a picker's deprecated name alone": ((f"inference_objective_request_total{{{OLD}}}", 60),),
+}
+
+
+@pytest.mark.parametrize("rows", COUNTS.values(), ids=COUNTS)
+def test_each_request_counts_once_however_a_page_divides_them(
+    rows: tuple[tuple[str, int], ...],
+) -> None:
+    """60 requests within 15 s."""
+    world, metric = World(make_pod("p", gpus={})), RATE if ":" in rows[0][0] else PICKED
+    world.store.demand.ask(metric, "ml", 100.0)
+    for time, share in ((100.0, 0), (115.0, 1)):
+        page = "".join(f"{row} {share * count}\n" for row, count in rows)
+        world.scrape(page, time, pod=("ml", "p"), serves=True)
+    assert world.value("p", metric, 116.0) == 4.0
+
+
 def queued(*points: tuple[float, float], pending: str = "") -> World:
     world = World(make_pod("p", gpus={}))
     for time, microseconds in points:

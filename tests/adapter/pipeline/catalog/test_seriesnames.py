@@ -46,6 +46,8 @@ SERVERS = [
     ("vllm_num_requests_waiting", 7.0, "inference_requests_waiting", 7.0),
     ("ray_vllm_num_requests_waiting", 7.0, "inference_requests_waiting", 7.0),
     ("ray_vllm:num_requests_waiting", 7.0, "vllm:num_requests_waiting", 7.0),
+    ("kserve_vllm:num_requests_waiting", 7.0, "inference_requests_waiting", 7.0),
+    ("kserve_vllm:kv_cache_usage_perc", 0.5, "inference_kv_cache_utilization", 50.0),
     ("sglang_num_queue_reqs", 7.0, "inference_requests_waiting", 7.0),
     ("ray_sglang_num_queue_reqs", 7.0, "inference_requests_waiting", 7.0),
     ("llamacpp_requests_deferred", 7.0, "llamacpp_requests_deferred", 7.0),

@@ -57,6 +57,7 @@ BAD = [
     ("a word", b'a{b="c"} <<<NULL>>>\n', "bad_value"),
     ("digits grouped as Python does", b'a{b="c"} 1_000\n', "bad_value"),
     ("two values", b'a{b="c"} 1 2 3\n', "bad_timestamp"),
+    ("a sentence", b'a{b="c"} ERROR - FAILED TO CONVERT\n', "bad_value"),
     ("a timestamp that is none", b'a{b="c"} 1 x\n', "bad_timestamp"),
     ("an infinite timestamp", b'a{b="c"} 1 inf\n', "bad_timestamp"),
     ("open quote", b'a{b="c} 1\n', "bad_labels"),
