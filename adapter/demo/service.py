@@ -65,11 +65,6 @@ class Totals:
     late: int = 0
     """Those of ``begun`` that had it after the promised time."""
 
-    @property
-    def mean_seconds(self) -> float | None:
-        """Mean time from arrival to answer, or None."""
-        return self.seconds / self.served if self.served else None
-
 
 class DemoService:
     """The queueing model of one service.

@@ -66,10 +66,6 @@ class HpaCounts:
         self.total = found.total()
         self._counts = {row: sum(found[state] for state in row.states) for row in CLASSES}
 
-    def of(self, state: ScalingState) -> int:
-        """Return the HPAs of a state's class."""
-        return self._counts[class_of(state)]
-
     def rows(self) -> list[tuple[HpaClass, int]]:
         """Return the classes that have an HPA, the worst first."""
         return [(row, amount) for row, amount in self._counts.items() if amount]

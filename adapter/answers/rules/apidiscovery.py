@@ -38,7 +38,6 @@ class _Kind(msgspec.Struct):
 class _Resource(msgspec.Struct):
     resource: str = ""
     singularResource: str = ""  # noqa: N815 - the wire's name
-    scope: str = ""
     responseKind: _Kind | None = None  # noqa: N815 - the wire's name
 
 
@@ -63,7 +62,6 @@ class _Groups(msgspec.Struct):
 
 class _GroupVersion(msgspec.Struct):
     groupVersion: str  # noqa: N815 - the wire's name
-    version: str
 
 
 class _OldGroup(msgspec.Struct):
@@ -78,7 +76,6 @@ class _OldGroups(msgspec.Struct):
 
 class _OldResource(msgspec.Struct):
     name: str
-    namespaced: bool = False
     kind: str = ""
     singularName: str = ""  # noqa: N815 - the wire's name
 
@@ -122,8 +119,7 @@ def _of_groups(found: _Groups) -> Iterator[ResourceKind]:
             for each in version.resources:
                 kind = each.responseKind.kind if each.responseKind else ""
                 name = group.metadata.name, version.version, each.resource
-                namespaced = each.scope == "Namespaced"
-                yield from _kind(*name, each.singularResource, kind, namespaced=namespaced)
+                yield from _kind(*name, each.singularResource, kind)
 
 
 async def _older(
@@ -140,9 +136,7 @@ async def _older(
             continue
         group, _, number = version.rpartition("/")
         for each in found.resources:
-            kinds += _kind(
-                group, number, each.name, each.singularName, each.kind, namespaced=each.namespaced
-            )
+            kinds += _kind(group, number, each.name, each.singularName, each.kind)
 
 
 def _versions(body: bytes) -> list[str]:
@@ -162,8 +156,8 @@ def _versions(body: bytes) -> list[str]:
 
 
 def _kind(
-    group: str, version: str, resource: str, singular: str, kind: str, *, namespaced: bool
+    group: str, version: str, resource: str, singular: str, kind: str
 ) -> Iterator[ResourceKind]:
     if not resource or "/" in resource or max(map(len, (group, resource, kind))) > _NAMES:
         return
-    yield ResourceKind(group, version, resource, singular or kind.lower(), kind, namespaced)
+    yield ResourceKind(group, version, resource, singular or kind.lower(), kind)

@@ -22,7 +22,6 @@ class ResourceKind(NamedTuple):
     """The plural."""
     singular: str
     kind: str
-    namespaced: bool
 
     @property
     def name(self) -> GroupResource:
@@ -40,14 +39,14 @@ class ResourceKind(NamedTuple):
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
 
 
-def _kind(group: str, resource: str, kind: str, *, namespaced: bool = True) -> ResourceKind:
-    return ResourceKind(group, "v1", resource, kind.lower(), kind, namespaced)
+def _kind(group: str, resource: str, kind: str) -> ResourceKind:
+    return ResourceKind(group, "v1", resource, kind.lower(), kind)
 
 
 BUILT_IN: Final = (
-    _kind("", "namespaces", "Namespace", namespaced=False),
-    _kind("", "nodes", "Node", namespaced=False),
-    _kind("", "persistentvolumes", "PersistentVolume", namespaced=False),
+    _kind("", "namespaces", "Namespace"),
+    _kind("", "nodes", "Node"),
+    _kind("", "persistentvolumes", "PersistentVolume"),
     _kind("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     _kind("", "pods", "Pod"),
     _kind("", "services", "Service"),

@@ -63,7 +63,6 @@ class Filter:
 
     expression: str
     positive: bool
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +222,7 @@ def _filter(node: yaml.Node) -> Filter:
     if len(given) != 1:
         raise BadNode(node, "a filter must have either is or isNot")
     ((key, expression),) = given.items()
-    return Filter(expression, key == "is", node.start_mark.line + 1)
+    return Filter(expression, key == "is")
 
 
 def _name(node: yaml.Node) -> dict[str, object]:

@@ -63,7 +63,7 @@ class ClusterContext:
         self.pods = pods
         self.options = options
         self.accounting = Accounting(
-            frozenset(field.name for field in catalog.fields.values() if field.exact),
+            catalog.exact,
             catalog.metrics.get(_USED),
         )
         self._nodes = nodes

@@ -49,11 +49,6 @@ def believed(known: Identity, find: Find, again: Identify, before: Belief | None
     return Belief(known, found, identity, aside + reasons, identity.key, lasts=not written)
 
 
-def stands(belief: Belief, cluster: KnownCluster) -> bool:
-    """Return whether the result for the previous page is that for an equal label set now."""
-    return placed(belief, cluster) and _same_pods(belief, cluster.pod)
-
-
 def placed(belief: Belief, cluster: KnownCluster) -> bool:
     """Return whether the pod that was found by its address still has it."""
     known = belief.known

@@ -45,7 +45,6 @@ def rule_options(settings: Settings) -> RuleOptions | None:
         max_bytes=rules.max_bytes,
         widen=rules.widen,
         interval=rules.interval,
-        prefer_rules=rules.prefer == "rules",
         resource_metrics=rules.resource_metrics,
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import time
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -218,8 +218,3 @@ class _Own:
 
 
 _OWN: Final = _Own()
-
-
-def failing(pages: Iterable[ExporterPage]) -> int:
-    """Return how many pages could not be used."""
-    return sum(page.trouble is not None for page in pages)

@@ -11,7 +11,7 @@ from adapter.answers.rules.guard import unexpected
 from adapter.answers.rules.hiding import hidden
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.rulefile import RuleProblem, RulesFileError, RuleText, read_rules
-from adapter.answers.rules.ruleset import RuleSet, rule_set
+from adapter.answers.rules.ruleset import rule_set
 from adapter.answers.rules.seriesquery import matchers_of
 from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS
 from adapter.pipeline.catalog import built_in
@@ -58,11 +58,9 @@ class RuleReport(NamedTuple):
     rows: Sequence[RuleRow]
     remarks: Sequence[str]
     """What is ignored, and is about no single rule."""
-    custom: bool
     external: bool
     resource: bool
     """Whether the file has rules of this API."""
-    rules: RuleSet
 
     @property
     def broken(self) -> Sequence[RuleRow]:
@@ -101,10 +99,8 @@ def report_rules(found: Configuration) -> RuleReport:
     return RuleReport(
         rows,
         [_text(each, found) for each in rules.problems if _of_none(each, compiled)],
-        any(row.name.startswith("rules") for row in rows),
         any(row.name.startswith("externalRules") for row in rows),
         file.has_resource_rules,
-        rules,
     )
 
 

@@ -102,7 +102,6 @@ class Study:
     """GPUs of one replica; 0 if no pod of the recording requests one."""
     limit: int
     """Thousandths."""
-    demand: Sequence[RecordedDemand]
     recorded: ReplayOutcome
     """What really happened."""
     recorded_moments: Sequence[Moment]
@@ -222,7 +221,6 @@ class Trial:
             boots=self._boots,
             gpus=self._gpus,
             limit=self._limit,
-            demand=self._work,
             recorded=self._outcome(happened),
             recorded_moments=happened,
             agreement=compare(self._whole, syncs, self._options.controller),

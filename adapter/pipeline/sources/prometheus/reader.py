@@ -128,11 +128,6 @@ class AnswerReader:
         """Return the bytes of text that are not read yet."""
         return len(self._text)
 
-    @property
-    def count(self) -> int:
-        """Return the samples that are read."""
-        return self._found.count
-
     def feed(self, part: bytes) -> Steps[None]:
         """Read the series that are complete with the next part of the text.
 

@@ -23,7 +23,5 @@ class RuleOptions:
     """Whether a rule is asked once for all objects if its template allows it."""
     interval: float = 10.0
     """Between two queries of a rule for all objects."""
-    prefer_rules: bool = True
-    """Whether a rule wins for a metric that the catalogue has too."""
     resource_metrics: bool = False
     """Whether ``resourceRules`` are served as ``metrics.k8s.io``."""

@@ -24,11 +24,9 @@ from apiservice.runtime.steps import at_once
 KINDS = KindTable(
     (
         *BUILT_IN,
-        ResourceKind("metrics.k8s.io", "v1beta1", "pods", "pod", "PodMetrics", True),
-        ResourceKind("cheese.io", "v1", "brands", "brand", "Brand", True),
-        ResourceKind(
-            "storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass", False
-        ),
+        ResourceKind("metrics.k8s.io", "v1beta1", "pods", "pod", "PodMetrics"),
+        ResourceKind("cheese.io", "v1", "brands", "brand", "Brand"),
+        ResourceKind("storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass"),
     )
 )
 PODS, SPACES = GroupResource("pods", ""), GroupResource("namespaces", "")
@@ -299,8 +297,8 @@ async def test_the_resources_of_the_cluster_are_read_in_both_forms(
     found = await read_kinds(ask)
     assert found.failed == failed
     assert found.table.kinds == (
-        ResourceKind("", "v1", "pods", "pod", "Pod", True),
-        ResourceKind("apps", "v1", "deployments", "deployment", "Deployment", True),
+        ResourceKind("", "v1", "pods", "pod", "Pod"),
+        ResourceKind("apps", "v1", "deployments", "deployment", "Deployment"),
     )
 
 

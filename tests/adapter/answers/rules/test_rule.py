@@ -42,7 +42,7 @@ def test_the_name_of_a_metric(matches: str, as_: str, metric: str) -> None:
 def test_filters_and_the_name_decide_which_series_a_rule_admits() -> None:
     made = rule(
         matches="^http_",
-        series_filters=(Filter("_total$", positive=True, line=1), Filter("bad", False, 1)),
+        series_filters=(Filter("_total$", positive=True), Filter("bad", False)),
     )
     names = ("http_a_total", "http_a", "http_bad_total", "grpc_a_total")
     assert [made.admits(name) for name in names] == [True, False, False, False]

@@ -104,7 +104,7 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
 
 def test_hpas_without_a_sync_are_not_healthy() -> None:
     counts = count_hpas([state_of(hpa(conditions=()))])
-    assert (counts.of(ScalingState.WAITING), counts.of(ScalingState.HEALTHY)) == (1, 0)
+    assert [(row.key, amount) for row, amount in counts.rows()] == [("waiting", 1)]
 
 
 def test_every_hpa_is_in_one_class_and_the_classes_add_up() -> None:
