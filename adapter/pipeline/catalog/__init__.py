@@ -18,8 +18,8 @@ from adapter.pipeline.catalog.nvidia import (
     USED_SHARE,
     UTIL,
 )
+from adapter.pipeline.catalog.quantities import MIB
 from adapter.pipeline.catalog.table import Catalog, built_in
-from adapter.pipeline.catalog.units import MIB
 from adapter.pipeline.catalog.vendors import FIELDS, VENDORS
 
 __all__ = [

@@ -21,8 +21,8 @@ from typing import Final
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.pipeline.catalog.field import Field, Mig
 from adapter.pipeline.catalog.health import AMD_HEALTH
-from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.quantities import celsius, memory, percent, watts
 
 GFX: Final = "gpu_gfx_activity"
 UMC: Final = "gpu_umc_activity"
@@ -40,47 +40,28 @@ JUNCTION: Final = "gpu_junction_temperature"
 MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
 
 
+def _prefixed(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
+    return (("amd_" + name, 1.0, unit),)
+
+
 def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) -> Field:
-    return Field(
-        name,
-        Unit.PERCENT,
-        100.0,
-        kind=Kind.MEAN,
-        mig=mig,
-        renamed=(("amd_" + name, 1.0, Unit.PERCENT),),
-        group=group,
-        parts=parts,
-        load=LoadDirection.RISES,
-    )
+    renamed = _prefixed(name, Unit.PERCENT)
+    return percent(name, mig=mig, renamed=renamed, group=group, parts=parts)
 
 
-def _vram(name: str, load: LoadDirection, *, positive: bool = False) -> Field:
+def _vram(name: str, load: LoadDirection = LoadDirection.RISES, *, total: bool = False) -> Field:
     """``MB`` is 1,048,576 bytes here: a 192 GiB MI300X reports 196592 for 206,141,652,992."""
-    return Field(
-        name,
-        Unit.MEBIBYTES,
-        MAX_MIB,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        renamed=(("amd_" + name, 1.0, Unit.MEBIBYTES),),
-        group="amd_memory",
-        positive=positive,
-        load=load,
-    )
+    renamed = _prefixed(name, Unit.MEBIBYTES)
+    return memory(name, Unit.MEBIBYTES, total=total, load=load, renamed=renamed, group="amd_memory")
 
 
-def _board(name: str, unit: Unit, high: float) -> Field:
-    return Field(
-        name,
-        unit,
-        high,
-        mig=Mig.FIRST,
-        renamed=(("amd_" + name, 1.0, unit),),
-        group="amd_board",
-        divisible=unit is Unit.WATTS,
-        positive=True,
-        load=LoadDirection.RISES if unit is Unit.WATTS else LoadDirection.STEADY,
-    )
+def _celsius(name: str) -> Field:
+    renamed = _prefixed(name, Unit.CELSIUS)
+    return celsius(name, mig=Mig.FIRST, renamed=renamed, group="amd_board")
+
+
+def _watts(name: str) -> Field:
+    return watts(name, mig=Mig.FIRST, renamed=_prefixed(name, Unit.WATTS), group="amd_board")
 
 
 FIELDS: Final[tuple[Field, ...]] = (
@@ -90,13 +71,11 @@ FIELDS: Final[tuple[Field, ...]] = (
     _percent(SM, mig=Mig.INSTANCE, group="amd_profiling"),
     _percent(OCCUPANCY, mig=Mig.INSTANCE, group="amd_profiling"),
     _percent(TENSOR, mig=Mig.INSTANCE, group="amd_profiling"),
-    _vram(USED, LoadDirection.RISES),
+    _vram(USED),
     _vram(FREE, LoadDirection.FALLS),
-    _vram(TOTAL, LoadDirection.STEADY, positive=True),
-    *(_board(name, Unit.WATTS, MAX_WATTS) for name in POWERS),
-    _board(EDGE, Unit.CELSIUS, MAX_CELSIUS),
-    _board(JUNCTION, Unit.CELSIUS, MAX_CELSIUS),
-    _board(MEMORY_TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS),
+    _vram(TOTAL, total=True),
+    *map(_watts, POWERS),
+    *map(_celsius, (EDGE, JUNCTION, MEMORY_TEMPERATURE)),
     Field(
         AMD_HEALTH,
         Unit.CODE,
@@ -104,7 +83,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         mig=Mig.INSTANCE,
         over_devices=Combine.MIN,
         over_pods=Combine.MIN,
-        renamed=((f"amd_{AMD_HEALTH}", 1.0, Unit.CODE),),
+        renamed=_prefixed(AMD_HEALTH, Unit.CODE),
         divisible=False,
         load=LoadDirection.STEADY,
     ),

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
-from adapter.pipeline.catalog.field import Field, Mig
-from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.metric import Unit
+from adapter.pipeline.catalog.quantities import celsius, memory, percent, watts
 
 GROUP: Final = "ascend"
 UTIL: Final = "npu_chip_info_utilization"
@@ -24,42 +24,12 @@ POWER: Final = "npu_chip_info_power"
 TEMPERATURE: Final = "npu_chip_info_temperature"
 
 
-def _memory(name: str, load: LoadDirection, *, positive: bool = False) -> Field:
-    return Field(
-        name,
-        Unit.MEBIBYTES,
-        MAX_MIB,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group=GROUP,
-        positive=positive,
-        load=load,
-    )
-
-
 FIELDS: Final[tuple[Field, ...]] = (
-    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, group=GROUP, load=LoadDirection.RISES),
-    _memory(HBM_USED, LoadDirection.RISES),
-    _memory(HBM_TOTAL, LoadDirection.STEADY, positive=True),
-    Field(
-        POWER,
-        Unit.WATTS,
-        MAX_WATTS,
-        mig=Mig.BOARD,
-        group=GROUP,
-        positive=True,
-        load=LoadDirection.RISES,
-    ),
-    Field(
-        TEMPERATURE,
-        Unit.CELSIUS,
-        MAX_CELSIUS,
-        mig=Mig.BOARD,
-        group=GROUP,
-        divisible=False,
-        positive=True,
-        load=LoadDirection.STEADY,
-    ),
+    percent(UTIL, group=GROUP),
+    memory(HBM_USED, Unit.MEBIBYTES, group=GROUP),
+    memory(HBM_TOTAL, Unit.MEBIBYTES, total=True, group=GROUP),
+    watts(POWER, group=GROUP),
+    celsius(TEMPERATURE, group=GROUP),
 )
 
 CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (

@@ -10,7 +10,7 @@ from typing import Final
 
 from adapter.pipeline.catalog import nvidia
 from adapter.pipeline.catalog.contradictions import Whole
-from adapter.pipeline.catalog.wholedevices import whole_devices
+from adapter.pipeline.catalog.quantities import whole_devices
 
 UTIL: Final = "containerGpuDutyCycle"
 USED: Final = "containerGpumemoryUsedBytes"

@@ -19,8 +19,7 @@ from typing import Final
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.pipeline.catalog.field import Field, Mig
 from adapter.pipeline.catalog.metric import LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_WATTS
-from adapter.pipeline.catalog.wholedevices import whole_devices
+from adapter.pipeline.catalog.quantities import MAX_WATTS, celsius, whole_devices
 
 GROUP: Final = "gaudi"
 UTIL: Final = "habanalabs_utilization"
@@ -29,19 +28,6 @@ TOTAL: Final = "habanalabs_memory_total_bytes"
 MILLIWATTS: Final = "habanalabs_power_mW"
 CHIP_TEMPERATURE: Final = "habanalabs_temperature_onchip"
 BOARD_TEMPERATURE: Final = "habanalabs_temperature_onboard"
-
-
-def _temperature(name: str) -> Field:
-    return Field(
-        name,
-        Unit.CELSIUS,
-        MAX_CELSIUS,
-        mig=Mig.BOARD,
-        group=GROUP,
-        divisible=False,
-        positive=True,
-        load=LoadDirection.STEADY,
-    )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
@@ -55,8 +41,8 @@ FIELDS: Final[tuple[Field, ...]] = (
         positive=True,
         load=LoadDirection.RISES,
     ),
-    _temperature(CHIP_TEMPERATURE),
-    _temperature(BOARD_TEMPERATURE),
+    celsius(CHIP_TEMPERATURE, group=GROUP),
+    celsius(BOARD_TEMPERATURE, group=GROUP),
 )
 
 CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (

@@ -16,8 +16,7 @@ from typing import Final
 from adapter.pipeline.catalog import nvidia
 from adapter.pipeline.catalog.contradictions import Contradiction, Whole
 from adapter.pipeline.catalog.field import Field, Mig
-from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_BYTES
+from adapter.pipeline.catalog.quantities import memory, percent
 
 GROUP: Final = "gke_plugin"
 UTIL: Final = "gke_duty_cycle"
@@ -34,44 +33,22 @@ _TPU: Final = (("make", "cloud-tpu"),)
 
 
 def _percent(name: str, series: str, where: tuple[tuple[str, str], ...]) -> Field:
-    return Field(
-        name,
-        Unit.PERCENT,
-        100.0,
-        kind=Kind.MEAN,
-        mig=Mig.INVALID,
-        group=GROUP,
-        series=series,
-        where=where,
-        load=LoadDirection.RISES,
-    )
+    return percent(name, mig=Mig.INVALID, group=GROUP, series=series, where=where)
 
 
 def _memory(
-    name: str, series: str, where: tuple[tuple[str, str], ...], *, positive: bool = False
+    name: str, series: str, where: tuple[tuple[str, str], ...], *, total: bool = False
 ) -> Field:
-    return Field(
-        name,
-        Unit.BYTES,
-        MAX_BYTES,
-        mig=Mig.INVALID,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        group=GROUP,
-        series=series,
-        where=where,
-        positive=positive,
-        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
-    )
+    return memory(name, total=total, mig=Mig.INVALID, group=GROUP, series=series, where=where)
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     _percent(UTIL, "duty_cycle", _GPU),
     _memory(USED, "memory_used", _GPU),
-    _memory(TOTAL, "memory_total", _GPU, positive=True),
+    _memory(TOTAL, "memory_total", _GPU, total=True),
     _percent(TPU_UTIL, "duty_cycle", _TPU),
     _memory(TPU_USED, "memory_used", _TPU),
-    _memory(TPU_TOTAL, "memory_total", _TPU, positive=True),
+    _memory(TPU_TOTAL, "memory_total", _TPU, total=True),
     _percent(TPU_TENSOR, "tensorcore_utilization", _TPU),
     _percent(TPU_BANDWIDTH, "memory_bandwidth_utilization", _TPU),
 )

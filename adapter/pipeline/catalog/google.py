@@ -12,7 +12,7 @@ from typing import Final
 
 from adapter.pipeline.catalog import nvidia
 from adapter.pipeline.catalog.contradictions import Whole
-from adapter.pipeline.catalog.wholedevices import whole_devices
+from adapter.pipeline.catalog.quantities import whole_devices
 
 GROUP: Final = "google"
 UTIL: Final = "kubernetes_io:container_accelerator_duty_cycle"

@@ -14,8 +14,8 @@ from typing import Final
 from adapter.pipeline.catalog import nvidia
 from adapter.pipeline.catalog.contradictions import Whole
 from adapter.pipeline.catalog.field import Field, Mig
-from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_BYTES, MIB
+from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.quantities import MIB, memory, percent
 
 UTIL: Final = "hami_container_device_utilization_ratio"
 USED: Final = "hami_vgpu_memory_used_bytes"
@@ -25,41 +25,26 @@ HOST_USED: Final = "hami_host_gpu_memory_used_bytes"
 
 
 def _percent(name: str, legacy: str, *, exact: bool, mig: Mig = Mig.INSTANCE) -> Field:
-    return Field(
-        name,
-        Unit.PERCENT,
-        100.0,
-        kind=Kind.MEAN,
-        mig=mig,
-        legacy=(legacy,),
-        group="hami",
-        exact=exact,
-        load=LoadDirection.RISES,
-    )
+    return percent(name, mig=mig, legacy=(legacy,), group="hami", exact=exact)
 
 
-def _bytes(name: str, legacy: str, *, exact: bool, positive: bool = False) -> Field:
+def _bytes(name: str, legacy: str, *, exact: bool, total: bool = False) -> Field:
     """Several virtual devices of a container on one device are added up."""
-    return Field(
+    return memory(
         name,
-        Unit.BYTES,
-        MAX_BYTES,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
+        total=total,
         legacy=(legacy,),
         group="hami",
         exact=exact,
         parts=("vdevice_index", "vdeviceid") if exact else (),
         over_parts=Combine.SUM,
-        positive=positive,
-        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
     )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     _percent(UTIL, "Device_utilization_desc_of_container", exact=True),
     _bytes(USED, "vGPU_device_memory_usage_in_bytes", exact=True),
-    _bytes(LIMIT, "vGPU_device_memory_limit_in_bytes", exact=True, positive=True),
+    _bytes(LIMIT, "vGPU_device_memory_limit_in_bytes", exact=True, total=True),
     _percent(HOST_UTIL, "HostCoreUtilization", exact=False, mig=Mig.INVALID),
     _bytes(HOST_USED, "HostGPUMemoryUsage", exact=False),
 )

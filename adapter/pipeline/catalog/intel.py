@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
-from adapter.pipeline.catalog.field import Field, Mig
-from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.quantities import celsius, memory, ratio, watts
 
 _TILES: Final = ("sub_dev", "com_intel_subdevice_id")
 
@@ -38,17 +38,7 @@ HW_TEMPERATURE: Final = "hw_temperature_celsius gpu"
 def _ratio(
     name: str, series: str = "", *where: tuple[str, str], parts: tuple[str, ...] = _TILES
 ) -> Field:
-    return Field(
-        name,
-        Unit.RATIO,
-        1.0,
-        kind=Kind.MEAN,
-        group="intel_utilization",
-        series=series,
-        where=where,
-        parts=parts,
-        load=LoadDirection.RISES,
-    )
+    return ratio(name, group="intel_utilization", series=series, where=where, parts=parts)
 
 
 def _task(name: str, task: str) -> Field:
@@ -56,53 +46,37 @@ def _task(name: str, task: str) -> Field:
     return _ratio(name, "hw_gpu_utilization_ratio", ("hw_gpu_task", task))
 
 
-def _bytes(name: str, series: str = "", *, positive: bool = False) -> Field:
-    return Field(
+def _bytes(name: str, series: str = "", *, total: bool = False) -> Field:
+    return memory(
         name,
-        Unit.BYTES,
-        MAX_BYTES,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
+        total=total,
         group="intel_memory",
         series=series,
         where=(("hw_memory_location", "device"),) if series else (),
         parts=(*_TILES, "hw_name") if series else _TILES,
         over_parts=Combine.SUM,
-        positive=positive,
-        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
     )
 
 
 def _watts(name: str, domain: str = "") -> Field:
-    return Field(
+    return watts(
         name,
-        Unit.WATTS,
-        MAX_WATTS,
-        mig=Mig.BOARD,
         group="intel_board",
         series="hw_power_watts" if domain else "",
         where=(("hw_sensor_location", domain),) if domain else (),
         parts=_TILES,
         over_parts=Combine.SUM,
-        positive=True,
-        load=LoadDirection.RISES,
     )
 
 
 def _celsius(name: str, series: str, *where: tuple[str, str]) -> Field:
-    return Field(
+    return celsius(
         name,
-        Unit.CELSIUS,
-        MAX_CELSIUS,
-        mig=Mig.BOARD,
         group="intel_board",
         series=series,
         where=where,
         parts=_TILES,
         over_parts=Combine.MAX,
-        divisible=False,
-        positive=True,
-        load=LoadDirection.STEADY,
     )
 
 
@@ -130,7 +104,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         parts=(*_TILES, "hw_name"),
     ),
     _bytes(HW_USED, "hw_memory_usage_bytes"),
-    _bytes(HW_TOTAL, "hw_memory_size_bytes", positive=True),
+    _bytes(HW_TOTAL, "hw_memory_size_bytes", total=True),
     *(_watts(name, name.split()[1]) for name in HW_POWERS),
     _celsius(
         HW_TEMPERATURE, "hw_temperature_celsius", ("hw_sensor_location", "gpu"), ("statistic", "")

@@ -29,6 +29,7 @@ from adapter.pipeline.catalog.metric import (
     Unit,
 )
 from adapter.pipeline.catalog.promise import MOST, SLO_RATIO
+from adapter.pipeline.catalog.quantities import MIB
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
     GATEWAY_RUNNING,
@@ -36,7 +37,6 @@ from adapter.pipeline.catalog.serverkind import (
     RUNNING,
     WAITING,
 )
-from adapter.pipeline.catalog.units import MIB
 from adapter.pipeline.catalog.vendors import FIELDS
 
 _BUSY: Final[tuple[Formula, ...]] = (

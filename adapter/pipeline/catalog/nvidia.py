@@ -13,65 +13,52 @@ from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.pipeline.catalog.field import Field, Mig
 from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
-from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
+from adapter.pipeline.catalog.quantities import (
+    MIB,
+    celsius,
+    megahertz,
+    memory,
+    percent,
+    ratio,
+    watts,
+)
 
 
-def _percent(name: str, ratio: str, legacy: str, *, group: str = "utilization") -> Field:
-    return Field(
+def _percent(name: str, share: str, legacy: str) -> Field:
+    return percent(
         name,
-        Unit.PERCENT,
-        100.0,
-        kind=Kind.MEAN,
         mig=Mig.INVALID,
-        renamed=((ratio, 100.0, Unit.RATIO),),
+        renamed=((share, 100.0, Unit.RATIO),),
         legacy=(legacy,),
-        group=group,
+        group="utilization",
         traps=True,
-        load=LoadDirection.RISES,
     )
 
 
-def _activity(name: str, ratio: str, *, group: str = "profiling") -> Field:
-    return Field(
-        name,
-        Unit.RATIO,
-        1.0,
-        kind=Kind.MEAN,
-        renamed=((ratio, 1.0, Unit.RATIO),),
-        group=group,
-        load=LoadDirection.RISES,
-    )
+def _activity(name: str, share: str, *, group: str = "profiling") -> Field:
+    return ratio(name, renamed=((share, 1.0, Unit.RATIO),), group=group)
 
 
 def _framebuffer(
-    name: str, renamed: str, *legacy: str, load: LoadDirection, positive: bool = False
+    name: str,
+    renamed: str,
+    *legacy: str,
+    total: bool = False,
+    load: LoadDirection = LoadDirection.RISES,
 ) -> Field:
-    return Field(
+    return memory(
         name,
         Unit.MEBIBYTES,
-        MAX_MIB,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
+        total=total,
+        load=load,
         renamed=((renamed, 1 / MIB, Unit.BYTES),),
         legacy=legacy,
         group="memory",
-        positive=positive,
-        load=load,
     )
 
 
-def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Field:
-    return Field(
-        name,
-        unit,
-        high,
-        mig=Mig.BOARD,
-        renamed=((renamed, 1.0, unit),) if renamed else (),
-        legacy=(legacy,),
-        divisible=unit is Unit.WATTS,
-        positive=True,
-        load=LoadDirection.RISES if unit is Unit.WATTS else LoadDirection.STEADY,
-    )
+def _celsius(name: str, renamed: str, legacy: str) -> Field:
+    return celsius(name, renamed=((renamed, 1.0, Unit.CELSIUS),), legacy=(legacy,))
 
 
 def _pcie(name: str) -> Field:
@@ -137,22 +124,20 @@ FIELDS: Final[tuple[Field, ...]] = (
     _activity("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO"),
     _pcie("DCGM_FI_PROF_PCIE_TX_BYTES"),
     _pcie("DCGM_FI_PROF_PCIE_RX_BYTES"),
-    _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used", load=LoadDirection.RISES),
+    _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used"),
     _framebuffer(FREE, "DCGM_FI_DEV_FB_FREE_BYTES", "dcgm_fb_free", load=LoadDirection.FALLS),
     _framebuffer(RESERVED, "DCGM_FI_DEV_FB_RESERVED_BYTES", load=LoadDirection.STEADY),
-    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES", load=LoadDirection.STEADY, positive=True),
+    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES", total=True),
     Field(USED_SHARE, Unit.RATIO, 1.0, group="memory", load=LoadDirection.RISES),
-    _board(POWER, Unit.WATTS, MAX_WATTS, "DCGM_FI_DEV_BOARD_POWER_WATTS", "dcgm_power_usage"),
-    _board(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"),
-    _board(
-        "DCGM_FI_DEV_MEMORY_TEMP",
-        Unit.CELSIUS,
-        MAX_CELSIUS,
-        "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS",
-        "dcgm_memory_temp",
+    watts(
+        POWER,
+        renamed=(("DCGM_FI_DEV_BOARD_POWER_WATTS", 1.0, Unit.WATTS),),
+        legacy=("dcgm_power_usage",),
     ),
-    _board("DCGM_FI_DEV_SM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_sm_clock"),
-    _board("DCGM_FI_DEV_MEM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_memory_clock"),
+    _celsius(TEMPERATURE, "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"),
+    _celsius("DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "dcgm_memory_temp"),
+    megahertz("DCGM_FI_DEV_SM_CLOCK", legacy=("dcgm_sm_clock",)),
+    megahertz("DCGM_FI_DEV_MEM_CLOCK", legacy=("dcgm_memory_clock",)),
     Field(
         XID,
         Unit.CODE,

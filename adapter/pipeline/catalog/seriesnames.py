@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from adapter.pipeline.catalog.metric import Kind, Scope, Unit
-from adapter.pipeline.catalog.units import MIB
+from adapter.pipeline.catalog.quantities import MIB
 
 _SUFFIXES: Final[Mapping[Unit, Mapping[str, float]]] = {
     Unit.PERCENT: {"percent": 1.0, "ratio": 100.0},

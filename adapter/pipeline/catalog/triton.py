@@ -28,6 +28,7 @@ from adapter.pipeline.catalog.engines import VLLM_WAITING
 from adapter.pipeline.catalog.field import Field, Mig
 from adapter.pipeline.catalog.formulas import Rated, Scaled, Total, Unless, Unshown
 from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Scope, Unit
+from adapter.pipeline.catalog.quantities import MAX_BYTES
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
     RUNNING,
@@ -40,7 +41,6 @@ from adapter.pipeline.catalog.serverkind import (
     requests,
 )
 from adapter.pipeline.catalog.servermeasures import measures
-from adapter.pipeline.catalog.units import MAX_BYTES
 
 PARTS: Final = frozenset(("model", "version", "gpu_uuid"))
 PENDING: Final = "nv_inference_pending_request_count"
