@@ -258,10 +258,10 @@ class ClusterFacts:
         key, seen = owners[-1], set[KubeKey]()
         while key not in seen and (above := self.workload(key)) is not None:
             seen.add(key)
-            rows = [row for row in above.metadata.owner_references if row.controller]
-            if not rows:
+            owner = above.metadata.controller
+            if owner is None:
                 return key
-            key = KubeKey(key.namespace, rows[0].kind, rows[0].name)
+            key = KubeKey(key.namespace, owner.kind, owner.name)
         return key
 
     def ago(self, since: float | None) -> str:

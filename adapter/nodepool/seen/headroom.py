@@ -28,15 +28,16 @@ from adapter.nodepool.model.names import (
     headroom_name,
 )
 from adapter.nodepool.model.shape import Shape, gpus, key
-from adapter.nodepool.seen.meta import (
-    ConditionRow,
-    NamespacedObject,
-    ObjectCondition,
-    ObjectMeta,
-    conditions,
-)
+from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
+from adapter.pipeline.cluster import objects
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.objects import (
+    FieldManager,
+    KubeObject,
+    SeenCondition,
+    SeenConditions,
+)
 from adapter.pipeline.cluster.table import Table
 from apiservice.wire import instant
 
@@ -63,7 +64,7 @@ class HeadroomObject(NamespacedObject):
     nudged_at: float | None
     owners: frozenset[str]
     """UIDs of its owners. It is deleted with them."""
-    conditions: Mapping[str, ObjectCondition]
+    conditions: Mapping[str, SeenCondition]
     tie: tuple[str, int] | None = None
     """The nodes that it is tied to as text, and ``spec.replicas``; None if it is not tied."""
     problem: str = ""
@@ -73,34 +74,26 @@ class HeadroomObject(NamespacedObject):
 HeadroomTable = Table[tuple[str, str], HeadroomObject]
 
 
-class _ManagedFields(msgspec.Struct, rename="camel"):
-    """One of ``metadata.managedFields``."""
-
-    manager: str = ""
+class _ManagedFields(FieldManager, msgspec.Struct, frozen=True):
     operation: str = ""
     subresource: str = ""
-    fields_v1: dict[str, Any] | None = None
+    fields_v1: dict[str, Any] = {}
 
 
-class _Meta(ObjectMeta, rename="camel"):
-    managed_fields: list[_ManagedFields] | None = None
+class _Meta(ObjectMeta, msgspec.Struct, frozen=True):
+    managed_fields: list[_ManagedFields] = []
 
 
-class _Spec(msgspec.Struct):
+class _Spec(KubeObject, frozen=True):
     replicas: int = 0
 
 
-class _Status(msgspec.Struct):
-    conditions: list[ConditionRow] | None = None
-
-
-class _Manifest(msgspec.Struct):
+class _Manifest(KubeObject, frozen=True):
     metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _Spec = _Spec()
+    status: SeenConditions = SeenConditions()
 
 
-_manifest = msgspec.json.Decoder(_Manifest)
 _shape = msgspec.json.Decoder(Shape)
 
 
@@ -156,7 +149,7 @@ def decoder(
     """
 
     def decode(raw: msgspec.Raw | bytes) -> HeadroomObject:
-        manifest = _manifest.decode(raw)
+        manifest = objects.decode(raw, _Manifest)
         meta = manifest.metadata
         found = HeadroomObject(
             namespace=meta.namespace,
@@ -170,7 +163,7 @@ def decoder(
             pods=0,
             needed_at=meta.created,
             nudged_at=None,
-            owners=frozenset(row.uid for row in meta.owner_references or ()),
+            owners=frozenset(row.uid for row in meta.owner_references),
             conditions={},
         )
         try:
@@ -179,22 +172,22 @@ def decoder(
             read = _probe(found, manifest) if probe else _ordered(found, manifest, home, resources)
         except (_NotOursError, ValueError) as error:
             return replace(found, problem=str(error))
-        return replace(read, conditions=conditions(manifest.status.conditions))
+        return replace(read, conditions={row.type: row for row in manifest.status.conditions})
 
     return decode
 
 
 def _ours(meta: _Meta) -> None:
     """Check that our field manager applied all fields that are read, with the Job as owner."""
-    owners = meta.owner_references or ()
+    owners = meta.owner_references
     job = PROBE if meta.name == PROBE else LIFELINE
     if [(row.api_version, row.kind, row.name) for row in owners] != [("batch/v1", "Job", job)]:
         raise _NotOursError(f"its only owner must be Job {job}")
     paths = _WRITTEN[meta.name == PROBE]
-    if REPLICAS in (meta.annotations or {}):
+    if REPLICAS in meta.annotations:
         paths = (*paths, ("metadata", "annotations", REPLICAS))
     for path in paths:
-        if not _applied(meta.managed_fields or (), path):
+        if not _applied(meta.managed_fields, path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
 
 
@@ -225,8 +218,8 @@ def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
 def _ordered(
     found: HeadroomObject, manifest: _Manifest, home: Home, resources: GpuResources
 ) -> HeadroomObject:
-    meta, notes = manifest.metadata, manifest.metadata.annotations or {}
-    labels = meta.labels or {}
+    meta, notes = manifest.metadata, manifest.metadata.annotations
+    labels = meta.labels
     shape = read_shape(notes.get(SHAPE, ""), resources)
     serves = labels.get(SERVES, "")
     own = headroom_key(serves, key(shape))

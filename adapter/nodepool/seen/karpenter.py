@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.hpa import quantity
-from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
+from adapter.pipeline.cluster import objects
+from adapter.pipeline.cluster.objects import KubeObject, SeenConditions, SeenNodeClaim
 from adapter.pipeline.cluster.table import Table
 
 GROUP = "karpenter.sh"
@@ -44,40 +46,30 @@ NodePoolTable = Table[str, NodePool]
 NodeClaimTable = Table[str, NodeClaim]
 
 
-class _PoolSpec(msgspec.Struct):
-    limits: dict[str, str | int | float] | None = None
+class _PoolSpec(KubeObject, msgspec.Struct, frozen=True):
+    limits: dict[str, str | int | float] = {}
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-    conditions: list[ConditionRow] | None = None
-
-
-class _NodePool(msgspec.Struct):
+class _NodePool(KubeObject, frozen=True):
     metadata: ObjectMeta
-    spec: _PoolSpec = msgspec.field(default_factory=_PoolSpec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _PoolSpec = _PoolSpec()
+    status: SeenConditions = SeenConditions()
 
 
-class _NodeClaim(msgspec.Struct):
+class _NodeClaim(SeenNodeClaim, frozen=True):
     metadata: ObjectMeta
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_pool = msgspec.json.Decoder(_NodePool)
-_claim = msgspec.json.Decoder(_NodeClaim)
 
 
 def decode_pool(raw: msgspec.Raw | bytes) -> NodePool:
     """Decode a NodePool. Raises msgspec.DecodeError, or ValueError for an invalid amount."""
-    manifest = _pool.decode(raw)
-    ready = conditions(manifest.status.conditions).get("Ready")
+    manifest = objects.decode(raw, _NodePool)
+    ready = manifest.status.of("Ready")
     refused = ready is not None and ready.status == "False"
     return NodePool(
         name=manifest.metadata.name,
         limits={
             name: quantity.to_milli(quantity.parse(amount))
-            for name, amount in (manifest.spec.limits or {}).items()
+            for name, amount in manifest.spec.limits.items()
         },
         problem=f"{ready.reason}: {ready.message}" if ready is not None and refused else "",
     )
@@ -85,12 +77,12 @@ def decode_pool(raw: msgspec.Raw | bytes) -> NodePool:
 
 def decode_claim(raw: msgspec.Raw | bytes) -> NodeClaim:
     """Decode a NodeClaim. Raises msgspec.DecodeError."""
-    manifest = _claim.decode(raw)
+    manifest = objects.decode(raw, _NodeClaim)
     meta = manifest.metadata
-    done = conditions(manifest.status.conditions).get("Initialized")
+    done = manifest.status.of("Initialized")
     return NodeClaim(
         name=meta.name,
-        pool=(meta.labels or {}).get("karpenter.sh/nodepool", ""),
+        pool=meta.labels.get("karpenter.sh/nodepool", ""),
         node=manifest.status.node_name,
         ordered=meta.created,
         ready=done.since if done is not None and done.status == "True" else None,

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from adapter.hpa import quantity
-from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
+from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
+from adapter.pipeline.cluster import objects
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodelabels import POOL_LABELS
-from adapter.pipeline.cluster.nodes import NodeSpec
 from adapter.pipeline.cluster.nodestarts import of_state, refusals
+from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.taints import Taint, binding
 
@@ -56,18 +57,8 @@ class NodeInfo(NamedObject):
 NodeInfoTable = Table[str, NodeInfo]
 
 
-class _Status(msgspec.Struct):
-    allocatable: dict[str, str | int | float] | None = None
-    conditions: list[ConditionRow] | None = None
-
-
-class _Manifest(msgspec.Struct):
+class _Manifest(SeenNode, frozen=True):
     metadata: ObjectMeta
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_manifest = msgspec.json.Decoder(_Manifest)
 
 
 def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> NodeInfo:
@@ -81,23 +72,21 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
         msgspec.DecodeError: the text is not a Node.
         ValueError: an amount is not a quantity.
     """
-    manifest = _manifest.decode(raw)
-    meta, spec, status = manifest.metadata, manifest.spec, manifest.status
-    states = {kind: row.status for kind, row in conditions(status.conditions).items()}
-    taints = spec.known_taints()
-    passing = [taint for taint in taints if of_state(taint)]
-    closed = spec.unschedulable or refusals(states) or any(map(binding, passing))
+    node = objects.decode(raw, _Manifest)
+    passing = [taint for taint in node.taints if of_state(taint)]
+    refused = refusals(node.status.states)
+    closed = node.spec.unschedulable or refused or any(map(binding, passing))
     allocatable = {
         name: quantity.to_milli(quantity.parse(amount))
-        for name, amount in (status.allocatable or {}).items()
+        for name, amount in node.status.allocatable.items()
     }
     return NodeInfo(
-        name=meta.name,
-        labels=meta.labels or {},
-        taints=tuple(taint for taint in taints if taint not in passing),
+        name=node.name,
+        labels=node.metadata.labels,
+        taints=tuple(taint for taint in node.taints if taint not in passing),
         allocatable=allocatable,
-        healthy=states.get("Ready") == "True" and not closed,
-        created=meta.created,
+        healthy=node.ready and not closed,
+        created=node.metadata.created,
         devices={
             name: count
             for name, count in resources.devices(allocatable, 1000).items()

@@ -9,21 +9,17 @@ import msgspec
 
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.seen.meta import (
-    ConditionRow,
-    NamespacedObject,
-    ObjectMeta,
-    conditions,
-    resource_of,
-)
+from adapter.nodepool.seen.meta import NamespacedObject, resource_of
 from adapter.nodepool.seen.podspec import shape_of
-from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
+from adapter.pipeline.cluster.devicehealth import unhealthy
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.manifest import MetaManifest, StatusManifest
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.podgroups import grouping_within
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.workload import Workload, workloads_of
+from apiservice.wire import instant
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
@@ -69,25 +65,19 @@ class PodInfo(NamespacedObject):
 PodInfoTable = Table[tuple[str, str], PodInfo]
 
 
-class _Managed(msgspec.Struct, rename="camel"):
+class _Managed(msgspec.Struct):
     manager: str = ""
-    fields_v1: msgspec.Raw = msgspec.Raw(b"")
+    fieldsV1: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815 - as the API spells it
 
 
-class _PodMeta(ObjectMeta, rename="camel"):
-    managed_fields: list[_Managed] | None = None
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    phase: str = ""
-    container_statuses: list[ContainerHealth] | None = None
-    conditions: list[ConditionRow] | None = None
+class _PodMeta(MetaManifest):
+    managedFields: list[_Managed] | None = None  # noqa: N815 - as the API spells it
 
 
 class _Manifest(msgspec.Struct):
     metadata: _PodMeta
     spec: dict[str, Any]
-    status: _Status = msgspec.field(default_factory=_Status)
+    status: StatusManifest = msgspec.field(default_factory=StatusManifest)
 
 
 _manifest = msgspec.json.Decoder(_Manifest)
@@ -111,11 +101,11 @@ class PodInfoDecoder:
         """
         manifest = _manifest.decode(raw)
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status
-        rows = conditions(status.conditions)
-        owner = meta.controller
-        cost = (meta.annotations or {}).get(DELETION_COST)
-        labels = meta.labels or {}
-        direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
+        owner = next((row for row in meta.ownerReferences or () if row.controller), None)
+        labels, notes = meta.labels or {}, meta.annotations or {}
+        states = {row.type: row.status for row in status.conditions or ()}
+        cost = notes.get(DELETION_COST)
+        direct = Workload(resource_of(owner.apiVersion, owner.kind), owner.name) if owner else None
         above = self._once(workloads_of(direct, labels))
         grouping = grouping_within(above, labels)
         return PodInfo(
@@ -124,20 +114,20 @@ class PodInfoDecoder:
             uid=meta.uid,
             node=self._once(str(spec.get("nodeName") or "")),
             phase=self._once(status.phase),
-            ready="Ready" in rows and rows["Ready"].status == "True",
-            deleting=meta.deletion_timestamp is not None,
+            ready=states.get("Ready") == "True",
+            deleting=meta.deletionTimestamp is not None,
             workloads=above,
             shape=self._once(shape_of(spec, self._resources)),
             daemon=owner is not None and owner.kind == "DaemonSet",
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             placeholder=is_placeholder(labels, _images(spec), spec.get("priority")),
-            created=meta.created,
+            created=instant.read(meta.creationTimestamp) or 0.0,
             group=self._once(labels.get(grouping.number, "")),
             selected=grouping.reads(labels),
-            unhealthy=bool(unhealthy(status.container_statuses or ())),
-            topology=(meta.annotations or {}).get(grouping.topology, ""),
+            unhealthy=bool(unhealthy(status.containerStatuses or ())),
+            topology=notes.get(grouping.topology, ""),
             deletion_cost=cost,
-            cost_writer="" if cost is None else _writer(meta.managed_fields or []),
+            cost_writer="" if cost is None else _writer(meta.managedFields or []),
         )
 
 
@@ -147,4 +137,4 @@ def _images(spec: dict[str, Any]) -> list[str]:
 
 def _writer(managers: list[_Managed]) -> str:
     field = f'"f:{DELETION_COST}"'.encode()
-    return next((row.manager for row in managers if field in bytes(row.fields_v1)), "")
+    return next((row.manager for row in managers if field in bytes(row.fieldsV1)), "")

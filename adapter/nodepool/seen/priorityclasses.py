@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
+from adapter.pipeline.cluster import objects
+from adapter.pipeline.cluster.objects import SeenPriorityClass
 from adapter.pipeline.cluster.table import Table
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -26,18 +28,13 @@ class PriorityClass(NamedObject):
 PriorityClassTable = Table[str, PriorityClass]
 
 
-class _Class(msgspec.Struct, rename="camel"):
+class _Class(SeenPriorityClass, frozen=True):
     metadata: ObjectMeta
     value: int
-    preemption_policy: str = "PreemptLowerPriority"
-    global_default: bool = False
-
-
-_class = msgspec.json.Decoder(_Class)
 
 
 def decode(raw: msgspec.Raw | bytes) -> PriorityClass:
     """Decode a PriorityClass. Raises msgspec.DecodeError."""
-    row = _class.decode(raw)
+    row = objects.decode(raw, _Class)
     preempts = row.preemption_policy != "Never"
     return PriorityClass(row.metadata.name, row.value, preempts, row.global_default)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.pipeline.cluster import objects
+from adapter.pipeline.cluster.objects import ConfigMap
 from adapter.pipeline.cluster.table import Table
 from apiservice.runtime.yamltext import YamlError, document
 from apiservice.wire import instant
@@ -105,21 +106,13 @@ class _Document(msgspec.Struct, rename="camel"):
     node_groups: list[_Group] | None = None
 
 
-class _ConfigMap(msgspec.Struct):
-    metadata: ObjectMeta
-    data: dict[str, str] | None = None
-
-
-_configmap = msgspec.json.Decoder(_ConfigMap)
-
-
 def decode(raw: msgspec.Raw | bytes) -> AutoscalerStatus:
     """Decode the ConfigMap. An unknown content becomes a ``problem``.
 
     Raises:
         msgspec.DecodeError: the text is not a ConfigMap.
     """
-    return parse((_configmap.decode(raw).data or {}).get("status", ""))
+    return parse(objects.decode(raw, ConfigMap).data.get("status", ""))
 
 
 def parse(text: str) -> AutoscalerStatus:

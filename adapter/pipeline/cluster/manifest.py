@@ -122,7 +122,9 @@ class _ContainerStatus(ContainerHealth):
     restartCount: int = 0  # noqa: N815 - as the API spells it
 
 
-class _Status(msgspec.Struct):
+class StatusManifest(msgspec.Struct):
+    """The fields of a pod's ``status`` that this project reads."""
+
     phase: str = ""
     reason: str = ""
     podIP: str = ""  # noqa: N815 - as the API spells it
@@ -136,7 +138,7 @@ class PodManifest(msgspec.Struct):
 
     metadata: MetaManifest
     spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status | None = None
+    status: StatusManifest | None = None
 
 
 _manifest = msgspec.json.Decoder(PodManifest)
@@ -168,7 +170,7 @@ class PodDecoder:
 
     def reduce(self, manifest: PodManifest) -> Pod:
         """Return the parts of a manifest that are kept."""
-        meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
+        meta, spec, status = manifest.metadata, manifest.spec, manifest.status or StatusManifest()
         ready, unready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
@@ -280,11 +282,11 @@ def _tolerations(spec: _Spec) -> Iterable[Toleration]:
         yield Toleration(row.key, row.operator, row.value, row.effect)
 
 
-def _statuses(status: _Status) -> list[_ContainerStatus]:
+def _statuses(status: StatusManifest) -> list[_ContainerStatus]:
     return [*(status.initContainerStatuses or ()), *(status.containerStatuses or ())]
 
 
-def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
+def _ready(status: StatusManifest) -> tuple[_Condition | None, _Condition | None]:
     """Return the Ready condition, as the first one if it is True and as the second one if not."""
     for condition in status.conditions or ():
         if condition.type == "Ready":
@@ -308,7 +310,7 @@ REJECTED_FOR: Final = 1200.0
 """Seconds for which such a pod says why its workload lacks pods: it may stay for days."""
 
 
-def _trouble(status: _Status) -> str:
+def _trouble(status: StatusManifest) -> str:
     """Return why a container of a pod does not run, or why the kubelet has rejected the pod; empty
     if it may be starting."""
     if status.phase == "Failed":

@@ -29,10 +29,13 @@ class SeenOwnerReference(KubeObject, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool = False
 
 
-class _FieldManager(KubeObject, frozen=True):
+class FieldManager(KubeObject, frozen=True):
+    """One of ``metadata.managedFields``."""
+
     manager: str = ""
 
 
@@ -45,10 +48,20 @@ class Meta(KubeObject, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[SeenOwnerReference] = []
-    managed_fields: list[_FieldManager] = []
+    managed_fields: list[FieldManager] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     finalizers: list[str] = []
+
+    @property
+    def controller(self) -> SeenOwnerReference | None:
+        """The owner that controls it."""
+        return next((row for row in self.owner_references if row.controller), None)
+
+    @property
+    def created(self) -> float:
+        """Epoch seconds; 0 if not known."""
+        return instant.read(self.creation_timestamp) or 0.0
 
     @property
     def manager(self) -> Manager | None:
@@ -95,6 +108,11 @@ class SeenConditions(KubeObject, frozen=True):
     def of(self, kind: str) -> SeenCondition | None:
         """Return the condition of a type; None without one."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Type -> status of each condition."""
+        return {condition.type: condition.status for condition in self.conditions}
 
 
 class ApiService(KubeObject, frozen=True):
@@ -148,7 +166,7 @@ class SeenNode(KubeObject, frozen=True):
         """Return what keeps pods from the node, and what it offers."""
         return state_of(
             self.taints,
-            {condition.type: condition.status for condition in self.status.conditions},
+            self.status.states,
             self.status.capacity,
             self.status.allocatable,
             resources,
@@ -173,6 +191,7 @@ class SeenPriorityClass(KubeObject, frozen=True):
     metadata: Meta = Meta()
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
 
 
 class ClusterPolicy(KubeObject, frozen=True):

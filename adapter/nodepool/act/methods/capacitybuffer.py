@@ -16,7 +16,7 @@ from adapter.nodepool.model import names
 from adapter.nodepool.model.names import BUFFER_GROUP
 from adapter.nodepool.plan.order import Order, Tie
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.meta import ObjectCondition
+from adapter.pipeline.cluster.objects import SeenCondition
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_NODE: Final = "gpu-headroom-none"
@@ -95,7 +95,7 @@ def probe(
     return headroomobjects.pod_template(meta, spec), buffer(meta, version, 0)
 
 
-def served(conditions: Mapping[str, ObjectCondition]) -> bool:
+def served(conditions: Mapping[str, SeenCondition]) -> bool:
     """Return whether a controller has accepted the buffer."""
     ready = conditions.get("ReadyForProvisioning")
     return ready is not None and ready.status == "True"

@@ -193,7 +193,7 @@ def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
 def _scaled_by(target: SeenWorkload) -> str:
     """Return the program that set the size: the owner of the workload, or one that writes nothing
     else of it; empty for a person with kubectl, or for the program that applies the manifest."""
-    owner = next((row for row in target.metadata.owner_references if row.controller), None)
+    owner = target.metadata.controller
     writer = other_writer(target.writers)
     if writer is not None and writer.replicas and not writer.template:
         return "" if writer.manager.startswith("kubectl") else f", by {writer.manager}"
