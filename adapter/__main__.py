@@ -19,6 +19,7 @@ from adapter import __version__
 from adapter.config.process.output import say
 from adapter.tools.client.options import (
     ACCESS,
+    FILE,
     NAMESPACE,
     NearestChoice,
     SharedOption,
@@ -49,9 +50,8 @@ with Python's 700, visiting them takes up to a fifth of a command's start."""
 
 _CONFIG = click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=FILE,
     envvar="GMA_CONFIG",
-    metavar="FILE",
     help="YAML file with settings (docs/settings.md lists them); also GMA_CONFIG.",
 )
 

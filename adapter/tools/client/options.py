@@ -79,7 +79,7 @@ _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 class Duration(click.ParamType[float]):
     """``90s``, ``10m``, ``1h``, ``2d``, as seconds."""
 
-    name = "duration"
+    name = "time"
 
     def __init__(self, least: float = 0.0, most: float = math.inf) -> None:
         self._least = least
@@ -100,6 +100,9 @@ class Duration(click.ParamType[float]):
 
 
 DURATION: Final = Duration()
+FILE: Final = click.Path(path_type=Path)
+FILE.name = "file"
+"""The word of a type stands for the value in a help text: FILE, TIME."""
 
 
 class NearestChoice(click.Choice[str]):
@@ -204,8 +207,7 @@ def ends(one: str = "", two: str = "it could not look") -> Callable[[F], F]:
 KUBECONFIG = click.option(
     "--kubeconfig",
     cls=SharedOption,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    type=FILE,
     help="Kubeconfig [KUBECONFIG or ~/.kube/config; in a pod, its service account].",
 )
 CONTEXT = click.option(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     type=Duration(0.0, 86400.0),
     default="30m",
     show_default=True,
-    metavar="TIME",
     help="Watch for at most so long.",
 )
 @interval_option("Time between two looks.")

@@ -54,7 +54,6 @@ _LONGEST = 86400.0
     "--wait",
     type=Duration(0, _LONGEST),
     default="0s",
-    metavar="TIME",
     help="Check again until there is no error and nothing unchecked, at most so long: 5m.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="One line for each check.")
@@ -63,7 +62,6 @@ _LONGEST = 86400.0
     "--bundle",
     "support",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
     help="Also write a support file: the report and the facts behind it, without secrets.",
 )
 @click.option(

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     type=DURATION,
     default="10m",
     show_default=True,
-    metavar="TIME",
     help="Leave out what is idle for less.",
 )
 @PRICES

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from adapter.tools.client.options import (
+    FILE,
     Duration,
     NearestChoice,
     ends,
@@ -30,7 +31,6 @@ and the last one may be cut."""
     type=Duration(_LEAST, _MOST),
     default="7d",
     show_default=True,
-    metavar="TIME",
     help="How much of the past to count, up to now; at least 1h.",
 )
 @click.option(
@@ -49,8 +49,7 @@ and the last one may be cut."""
 )
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    type=FILE,
     help="Configuration of `serve`: the login and the matchers of that Prometheus.",
 )
 @PRICES

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-PRICES = click.option(
-    "--prices",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML with your prices per hour [list prices].",
-)
+from adapter.tools.client.options import FILE
+
+PRICES = click.option("--prices", type=FILE, help="YAML with your prices per hour [list prices].")
 TEAM_LABEL = click.option(
     "--team-label",
     default="team",

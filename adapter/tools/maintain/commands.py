@@ -14,7 +14,7 @@ import click
 
 from adapter.config.process.output import say
 from adapter.tools.client.amount import Amount
-from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends
+from adapter.tools.client.options import FILE, NearestChoice, SharedOption, ToolGroup, ends
 
 if TYPE_CHECKING:
     from adapter.tools.maintain.cluster import ObjectStore
@@ -71,11 +71,7 @@ _COMMON = (
         help="Time to wait until the APIServices exist, or are deleted.",
     ),
     click.option(
-        "--kubeconfig",
-        cls=SharedOption,
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Kubeconfig, outside a cluster.",
+        "--kubeconfig", cls=SharedOption, type=FILE, help="Kubeconfig, outside a cluster."
     ),
     click.option("--context", cls=SharedOption, metavar="NAME", help="Context of the kubeconfig."),
     click.option(

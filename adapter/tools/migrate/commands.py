@@ -53,7 +53,6 @@ def migrate() -> None:
 @click.option(
     "--ca",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
     help="CA certificates of these addresses, and the caBundle of -o apiservices.",
 )
 @click.option(

@@ -14,6 +14,7 @@ from adapter.tools.client.options import (
     ACCESS,
     CONTEXT,
     DURATION,
+    FILE,
     KUBECONFIG,
     NAMESPACE,
     OUTPUT,
@@ -28,16 +29,11 @@ from adapter.tools.replay.options import LONGEST, FailureType, HeadroomType, Num
 _MOST_REPLICAS: Final = 2**31 - 1
 """Of an HPA in the API."""
 _FILENAME: Final = click.option(
-    "-f",
-    "--filename",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Manifest with the HPA [read from the cluster].",
+    "-f", "--filename", type=FILE, help="Manifest with the HPA [read from the cluster]."
 )
 _BOOT: Final = click.option(
     "--boot",
     type=DURATION,
-    metavar="TIME",
     help="Time from the decision until a new pod has a value [the recorded median].",
 )
 _ALLOW: Final = click.option(
@@ -45,7 +41,6 @@ _ALLOW: Final = click.option(
     type=DURATION,
     default="10m",
     show_default=True,
-    metavar="TIME",
     help="Time a day that may be over the limit.",
 )
 _SYNC_PERIOD: Final = click.option(
@@ -53,7 +48,6 @@ _SYNC_PERIOD: Final = click.option(
     type=Duration(1, 3600),
     default="15s",
     show_default=True,
-    metavar="TIME",
     help="--horizontal-pod-autoscaler-sync-period of the controller.",
 )
 
@@ -64,14 +58,12 @@ _SYNC_PERIOD: Final = click.option(
     "--for",
     "seconds",
     type=DURATION,
-    metavar="TIME",
     help="How long to record [until Ctrl-C, or recording.max_bytes].",
 )
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=FILE,
     envvar="GMA_CONFIG",
-    metavar="FILE",
     help="Configuration of `serve`: the source, the settings of values, and recording.max_bytes.",
 )
 @click.option(
@@ -120,10 +112,7 @@ replay.add_command(record)
 @click.argument("name")
 @input_options
 @click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write what is read to FILE, a recording to replay again.",
+    "--record", type=FILE, help="Also write what is read to FILE, a recording to replay again."
 )
 @_FILENAME
 @click.option("--metric", default="", metavar="NAME", help="Metric of the HPA to replay.")
@@ -180,13 +169,11 @@ replay.add_command(record)
 @click.option(
     "--node-boot",
     type=Duration(1, LONGEST),
-    metavar="TIME",
     help="Time from the order of a node until its GPUs are usable [5m].",
 )
 @click.option(
     "--node-unneeded",
     type=Duration(1, LONGEST),
-    metavar="TIME",
     help="Time after which an unneeded node is removed [10m].",
 )
 @click.option(
@@ -197,10 +184,7 @@ replay.add_command(record)
 )
 @_SYNC_PERIOD
 @click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write the report with plots to FILE, as one HTML page.",
+    "--html", type=FILE, help="Also write the report with plots to FILE, as one HTML page."
 )
 @ACCESS
 @NAMESPACE

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from adapter.tools.client.options import DURATION, joined
+from adapter.tools.client.options import DURATION, FILE, joined
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADAPTER: Final = "adapter"
@@ -115,15 +115,11 @@ _OPTIONS: Final = joined(
     ),
     click.option(
         "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
+        type=FILE,
         help="Configuration of `serve`: the login of the store, and the settings of values.",
     ),
     click.option(
-        "--since",
-        type=DURATION,
-        metavar="TIME",
-        help="How much to read from the store, up to --until [7d].",
+        "--since", type=DURATION, help="How much to read from the store, up to --until [7d]."
     ),
     click.option(
         "--until",
@@ -134,7 +130,6 @@ _OPTIONS: Final = joined(
     click.option(
         "--scrape-interval",
         type=DURATION,
-        metavar="TIME",
         help="Time between two scrapes by the store, or two saved pages [15s, or as saved].",
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from adapter.tools.client.options import (
     ACCESS,
     ALL_NAMESPACES,
     DURATION,
+    FILE,
     ends,
     everywhere,
     interval_option,
@@ -44,7 +44,6 @@ from adapter.tools.ui.options import UiOptions
     type=DURATION,
     default="10m",
     show_default=True,
-    metavar="TIME",
     help="Count a GPU as idle after this time.",
 )
 @click.option(
@@ -55,8 +54,7 @@ from adapter.tools.ui.options import UiOptions
 )
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    type=FILE,
     help="Configuration of `serve`: its `source.prometheus` has the login for --prometheus.",
 )
 @click.option("--demo", is_flag=True, hidden=True, help="The page says that it shows the demo.")
