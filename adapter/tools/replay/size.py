@@ -1,7 +1,7 @@
 """The smallest MIG instance or share of a GPU that would have been enough for recorded pods.
 
-Nothing is simulated: what was used is compared with what each part has. Other models of GPUs are
-not compared, because the catalogue does not know how fast they are.
+Nothing is simulated: what was used is compared with what each part has. Of other models, only the
+memory and the price are compared, because the catalogue does not know how fast they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from adapter.figures import age, count
 from adapter.hpa import HpaSpec
 from adapter.pipeline.catalog.migmodels import mig_model
 from adapter.pipeline.catalog.migprofile import gpu_part, profile_memory
+from adapter.pipeline.catalog.modelmemory import GIGABYTE, gigabytes_of
+from adapter.pipeline.catalog.modelnames import is_of
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.cluster.nodelabels import NVIDIA
 from adapter.server.recording.events import Recording
@@ -60,6 +62,15 @@ class MigFit(NamedTuple):
     """Per hour; None if it is not known."""
 
 
+class OtherModel(NamedTuple):
+    """A cheaper model of GPU with memory for what was used. Its speed is not known."""
+
+    model: str
+    gigabytes: int
+    price: float
+    """Per hour."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuSize:
     """What the recording says of the size of the GPUs of one model."""
@@ -75,6 +86,9 @@ class GpuSize:
     """Pods that could have shared a GPU by time-slicing or MPS; 1 if none."""
     price: float | None = None
     """Of a whole GPU per hour; None if it is not known."""
+    other: OtherModel | None = None
+    """The cheapest other model by memory, where less than the whole GPU would have been enough;
+    None if none is known that costs less."""
     reserves: ServerKind | None = None
     """The server that takes memory ahead of need; the memory used is then no evidence."""
 
@@ -189,7 +203,31 @@ def _fitted(use: RecordedUse, total: float, busy: float, prices: PriceList) -> G
             break
     largest = max(needed / total, compute, 1 / _MOST_SHARES)
     shares = max(1, math.floor(1 / largest))
-    return GpuSize(use, busy, fit=fit, shares=shares, price=_price(use, prices, ""))
+    price = _price(use, prices, "")
+    other = _other(use.model, needed, price, prices) if fit is not None or shares > 1 else None
+    return GpuSize(use, busy, fit=fit, shares=shares, price=price, other=other)
+
+
+def _other(model: str, needed: float, price: float | None, prices: PriceList) -> OtherModel | None:
+    """Return the cheapest other model with enough memory; None if none costs less.
+
+    Args:
+        model: the one that the pods have.
+        needed: bytes.
+        price: of the pods' whole GPU.
+        prices: of GPUs.
+    """
+    others = [
+        OtherModel(name, gigabytes, cost)
+        for name, cost in prices.prices.items()
+        if cost is not None
+        and price is not None
+        and cost < price
+        and not is_of(model, name)
+        and (gigabytes := gigabytes_of(name)) is not None
+        and needed <= gigabytes * GIGABYTE
+    ]
+    return min(others, key=lambda other: other.price, default=None)
 
 
 def _price(use: RecordedUse, prices: PriceList, profile: str) -> float | None:

@@ -27,7 +27,7 @@ def size_lines(answer: SizeAnswer, prices: PriceList) -> Iterator[str]:
         where = f" of {size.use.model}" if len(answer.sizes) > 1 and size.use.model else ""
         yield f"size{where}: {_used(size)}: {_verdict(size, prices)}"
         if size.smaller:
-            yield _caveat(size)
+            yield _caveat(size, prices)
 
 
 def _used(size: GpuSize) -> str:
@@ -73,7 +73,7 @@ def _verdict(size: GpuSize, prices: PriceList) -> str:
     )
 
 
-def _caveat(size: GpuSize) -> str:
+def _caveat(size: GpuSize, prices: PriceList) -> str:
     """Return what else would have been enough, and what the comparison leaves out."""
     shares = ""
     if size.shares > 1:
@@ -81,6 +81,12 @@ def _caveat(size: GpuSize) -> str:
         shares = (
             f"{other}{size.shares} such pods would have fitted on one GPU by time-slicing or MPS, "
             "without a memory of their own; "
+        )
+    if size.other is not None:
+        shares += (
+            f"by memory alone, {size.other.model} ({size.other.gigabytes} GB) at "
+            f"{_money(size.other.price)} {prices.currency} an hour would have been enough: measure "
+            "how fast it is; "
         )
     return (
         f"size: {shares}{percent(100 * HEADROOM)} of the memory is left free here, and work that "
@@ -118,6 +124,8 @@ def _gpu(size: GpuSize, prices: PriceList) -> Json:
         "migProfile": fit.profile if fit is not None else None,
         "migInstances": fit.instances if fit is not None else None,
         "podsPerGpu": size.shares if not size.doubt else None,
+        "otherModel": size.other.model if size.other is not None else None,
+        "otherPricePerHour": size.other.price if size.other is not None else None,
         "pricePerHour": size.price,
         "migPricePerHour": fit.price if fit is not None else None,
         "currency": prices.currency if priced else None,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.pipeline.catalog.modelmemory import gigabytes_of
 from tests.adapter.commandline import invoke
 from tests.adapter.tools.replay.day import PERIOD, Day, SizedDay, manifest, waves, write
 
@@ -66,6 +67,36 @@ def test_low_use_of_whole_gpus_fits_a_mig_instance(tmp_path: Path) -> None:
         "room for 4 of them"
     )
     assert second.startswith("size: or 7 such pods would have fitted on one GPU by time-slicing")
+
+
+def test_a_cheaper_model_is_compared_by_its_memory_alone(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    # Of Q9 the memory is not known.
+    file.write_text("prices: {H100: 7.0, L40S: 3.0, L4: 2.0, H200: 8.0, Q9: 1.0}\n")
+    item = recommended(tmp_path, SizedDay(steady), "--prices", str(file))
+    assert (size(item)["otherModel"], size(item)["otherPricePerHour"]) == ("L4", 2.0)
+    assert (
+        "by memory alone, L4 (24 GB) at 2.00 USD an hour would have been enough: measure how fast "
+        "it is" in size_lines(item)[1]
+    )
+    file.write_text("prices: {H100: 7.0, L4: 7.5}\n")
+    item = recommended(tmp_path, SizedDay(steady), "--prices", str(file))
+    assert size(item)["otherModel"] is None
+    full = SizedDay(steady, memory=lambda second: 30 * GIB + second % 7)
+    file.write_text("prices: {H100: 7.0, L40S: 3.0, L4: 2.0}\n")
+    (tmp_path / "full").mkdir()
+    item = recommended(tmp_path / "full", full, "--prices", str(file))
+    assert size(item)["otherModel"] == "L40S"
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes"),
+    [("A100-SXM4-80GB", 80), ("A100 80GB PCIe", 80), ("A100-SXM4-40GB", 40), ("MI300X", None)],
+)
+def test_the_memory_of_a_model_is_that_of_its_longest_name(
+    name: str, gigabytes: int | None
+) -> None:
+    assert gigabytes_of(name) == gigabytes
 
 
 def test_prices_of_a_list_have_their_date_and_an_unknown_one_is_said(tmp_path: Path) -> None:
