@@ -81,7 +81,7 @@ def _words(row: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if row["type"] == "array":
         inner = _words(resolved(row["items"], schema), schema) if "items" in row else "any"
         return f"list of {inner}"
-    return {"object": "mapping", "boolean": "true or false"}.get(row["type"], row["type"])
+    return {"object": "mapping", "boolean": "true or false"}.get(row["type"], str(row["type"]))
 
 
 def resolved(row: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -81,7 +81,7 @@ class _ManagedFields(FieldManager, msgspec.Struct, frozen=True):
 
 
 class _Meta(ObjectMeta, msgspec.Struct, frozen=True):
-    managed_fields: list[_ManagedFields] = []
+    managed_fields: Sequence[_ManagedFields] = []
 
 
 class _Spec(KubeObject, frozen=True):

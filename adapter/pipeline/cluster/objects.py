@@ -6,6 +6,7 @@ Pods are in :mod:`adapter.pipeline.cluster.podobjects`, and workloads with a pod
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -48,7 +49,7 @@ class Meta(KubeObject, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[SeenOwnerReference] = []
-    managed_fields: list[FieldManager] = []
+    managed_fields: Sequence[FieldManager] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     finalizers: list[str] = []

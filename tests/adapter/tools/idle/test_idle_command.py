@@ -27,7 +27,7 @@ NOW = 10 * HOUR
 PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
 THEN = date(2026, 11, 1)
 """When the built-in lists are not stale."""
-LIST_PRICES = load(None, THEN).prices
+LIST_PRICES = {name: price for name, price in load(None, THEN).prices.items() if price is not None}
 OWNER = Owner("apps/v1", "ReplicaSet", "llm-abc")
 
 
