@@ -275,9 +275,12 @@ def _serving(
 
 
 def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int], size: Size) -> None:
-    """Ask as a new user with a new selector each time, at most 50 times a second."""
+    """Ask as a new user with a new selector each time, at most 50 times a second.
+
+    The run is about memory: a machine that is busy with other work may answer late.
+    """
     with httpx.Client(
-        base_url=f"https://localhost:{port}", verify=pki.client_context(), timeout=30
+        base_url=f"https://localhost:{port}", verify=pki.client_context(), timeout=300
     ) as client:
         while not stop.wait(0.02):
             number = counted[0]
