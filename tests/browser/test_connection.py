@@ -94,6 +94,20 @@ def test_lists_that_are_not_read_again_are_old_though_nothing_failed(serve: Open
     )
 
 
+def test_lists_that_take_so_long_that_they_are_read_seldom_are_not_live(serve: Opener) -> None:
+    page = serve("demo").open()
+    old = {"status": "ok", "updated": time.time() - 65, "took": 6.0}
+    panels = [
+        panel | (old if panel["panel"] in ("gpus", "hpas") else {"updated": time.time()})
+        for panel in page.stand.state["panels"]
+    ]
+    page.stand.publish(panels=panels)
+    said = "document.getElementById('connection-state').textContent"
+    page.wait(f"{said} === 'Read seldom: GPUs and HPAs'")
+    assert "data 6" in page.text("#connection-age")
+    assert "warning" in page.js("document.getElementById('connection').className")
+
+
 def test_nothing_is_loaded_from_another_origin(serve: Opener) -> None:
     page = serve("demo").open("#/hpa/chat/llm")
     page.wait("document.querySelector('.lines')")

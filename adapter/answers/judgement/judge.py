@@ -247,15 +247,36 @@ class _Judge:
         reason = "" if limited is None else limited.reason
         held = limited.since if limited is not None else hpa.last_scale
         able = self._conditions.get("AbleToScale")
-        if reason == "TooManyReplicas" or (hpa.desired or 0) >= hpa.high:
-            return f"maxReplicas {hpa.high}", held
-        if hpa.never_out:
+        # Where the controller says that nothing limits it, a limit would change nothing.
+        bounded = limited is not None or "ScalingLimited" not in self._conditions
+        if reason == "TooManyReplicas" or (bounded and (hpa.desired or 0) >= hpa.high):
+            most = f"maxReplicas {hpa.high}"
+            return (f"{self._without_value} and {most}" if self._outweighed else most), held
+        if hpa.never_out and bounded:
             return "behavior.scaleUp, which is Disabled", held
         if able is not None and able.reason in ("ScaleUpStabilized", "BackoffBoth"):
             return "the stabilization window of behavior.scaleUp", able.since
         if reason == "ScaleUpLimit":
             return "the scale rate", held
         return self._pods_hold()
+
+    @property
+    def _outweighed(self) -> bool:
+        """Whether pods without a value, as 0, bring the value down to its target.
+
+        A limit may hold the HPA beside them: what it wanted before stays for the window.
+        """
+        pods, over = self._seen.pods, self._exceeded
+        if pods is None or over is None or over.type != "Pods" or not pods.without_value:
+            return False
+        counted, known = pods.ready + pods.unready, pods.ready - pods.without_value
+        ratio = (over.ratio or 0.0) * known / counted
+        return ratio <= 1.0 + self._hpa.tolerances[1] + _ROUNDING
+
+    @property
+    def _without_value(self) -> str:
+        pods = self._seen.pods
+        return "" if pods is None else f"{count(pods.without_value, 'pod')} without a value"
 
     def _pods_hold(self) -> tuple[str, float | None]:
         """Return which pods count as 0 on the way up; empty while the pods of a scaling start."""
@@ -266,7 +287,7 @@ class _Judge:
             verb = "is" if pods.unready == 1 else "are"
             return f"{count(pods.unready, 'pod')} that {verb} not ready", pods.waiting_since
         if pods is not None and pods.without_value:
-            return f"{count(pods.without_value, 'pod')} without a value", None
+            return self._without_value, None
         return "pods that do not count: not ready, ending or without a value", None
 
     @property
@@ -302,8 +323,7 @@ class _Judge:
         if self._lost:
             return HpaJudgement(ScalingState.INCOMPLETE, f"{self._move}{self._because(': ')}")
         if pods is not None and pods.without_value:
-            without = f"{count(pods.without_value, 'pod')} without a value"
-            text = f"{self._move}{self._because(': ')}; {without}"
+            text = f"{self._move}{self._because(': ')}; {self._without_value}"
             return HpaJudgement(ScalingState.INCOMPLETE, text)
         return None
 

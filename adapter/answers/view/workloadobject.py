@@ -15,6 +15,7 @@ from adapter.answers.view.podobject import WORKLOAD, workload
 from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.answers.view.schema import integer, listed, number, struct
 from adapter.pipeline.attribution.reading import Absence
+from adapter.pipeline.attribution.reasons import for_example
 from adapter.pipeline.cluster.hpas import ScalingHpas
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.store.snapshot import Snapshot
@@ -68,6 +69,8 @@ class Summary:
             )
         if isinstance(main, Absence):
             first, pod, count = self.reasons.get(main.reason, (main, asked.pod, 0))
+            if first.detail != main.detail:
+                first = for_example(first, pod)
             self.reasons[main.reason] = (first, pod, count + 1)
             return
         self.measured += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -454,6 +455,29 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The API cannot express the number.", "Set `scale` of the entry of `metrics`."
     ),
 }
+
+
+_EXAMPLE: Final = "for example of "
+
+
+def for_example(absence: Absence, pod: Pod) -> Absence:
+    """Return the absence of one pod as it stands for several whose details differ."""
+    if not absence.detail or absence.detail.startswith(_EXAMPLE):
+        return absence
+    return replace(absence, detail=f"{_EXAMPLE}{pod.ref.name}: {absence.detail}")
+
+
+def message_for_example(reason: str, message: str, pod: str) -> str:
+    """As :func:`for_example`, of the message of an :class:`Explanation`.
+
+    Args:
+        reason: the code.
+        message: that of the pod.
+        pod: its name.
+    """
+    cause = REASONS[reason].cause.removesuffix(".") if reason in REASONS else ""
+    detail = message.removeprefix(f"{cause}: ")
+    return message if detail == message else f"{cause}: {_EXAMPLE}{pod}: {detail}"
 
 
 def explanation(

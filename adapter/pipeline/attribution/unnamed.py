@@ -6,6 +6,7 @@ The question is asked only about pods without a sample, so the usual request doe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from adapter.pipeline.attribution.reading import Absence
@@ -172,6 +173,36 @@ def failing_page(pages: Sequence[PageState], now: float, oldest: float) -> Absen
     if failing.unknown:
         return Absence(SERVER_UNKNOWN, f"{failing.url} answers: {failing.error}")
     return Absence(SERVER_REFUSES if failing.refused else SERVER_DOWN, _page_failure(failing, now))
+
+
+def failing_exporter(
+    stale: Absence, exporters: Mapping[str, ExporterState], read: Sequence[PageState], now: float
+) -> Absence | None:
+    """Return why devices have no newer value; None if no page of theirs fails now.
+
+    Args:
+        stale: the absence because of age, with the devices that were left out.
+        exporters: origin -> state.
+        read: the pages of the node's exporters.
+        now: epoch seconds.
+    """
+    for origin in {part.detail: None for part in stale.left_out if part.reason == stale.reason}:
+        exporter = exporters.get(origin)
+        page = exporter and next((p for p in read if p.error and _is_of(p, exporter)), None)
+        if exporter and page:
+            reason = EXPORTER_REFUSES if page.refused else EXPORTER_DOWN
+            silence = _silence(exporter.origin, now - exporter.received, page.error)
+            return replace(stale, reason=reason, detail=silence, exporter=exporter.pod or page.pod)
+    return None
+
+
+def failing_server(stale: Absence, read: Sequence[PageState], now: float) -> Absence | None:
+    """Return why a pod's server has no newer value; None if no page of it fails now."""
+    failing = next((page for page in read if page.error and not page.unknown), None)
+    if failing is None:
+        return None
+    reason = SERVER_REFUSES if failing.refused else SERVER_DOWN
+    return replace(stale, reason=reason, detail=_page_failure(failing, now))
 
 
 def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence:

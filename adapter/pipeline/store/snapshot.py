@@ -22,7 +22,9 @@ from adapter.pipeline.attribution.unnamed import (
     CLAIM_NOT_NAMED,
     NO_EXPORTER,
     NOT_NAMED,
+    failing_exporter,
     failing_page,
+    failing_server,
     never_named,
     unnamed_on_node,
     unnamed_server,
@@ -168,10 +170,16 @@ class Snapshot:
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
+        server = pod if self._about_servers(metric) else None
+        value = self._failing(value, pod.node, now, server) or value
         if value.reason in _MAY_BE_UNREAD and self._begins(metric, pod.namespace, now):
             return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
+        if failing := self._failing(
+            value, pod.node, now, pod if self._about_servers(metric) else None
+        ):
+            return failing
         asked = self._catalog.metrics[metric]
         return self._rejects.explain(value, asked, self.naming(pod.ref), now)
 
@@ -211,8 +219,25 @@ class Snapshot:
             memory[key] = cached_answer(value, pod, now, stamp)
         return value
 
+    def _failing(
+        self, value: Reading | Absence, node: str, now: float, server: Pod | None = None
+    ) -> Absence | None:
+        """Return why a page fails now whose last value is too old; None for any other answer.
+
+        Not cached: a failed scrape is known at once.
+        """
+        if not isinstance(value, Absence) or value.reason != STALE:
+            return None
+        if server is not None:
+            return failing_server(value, self._pages.of_pod(server.ref), now)
+        return failing_exporter(value, self._exporters, self._pages.on_node(node), now)
+
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """Return a metric's value over all devices of a node, or an absence."""
+        value = self._node(node, metric, selector, now)
+        return self._failing(value, node, now) or value
+
+    def _node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
         found = self._catalog.metrics.get(metric)
         if found is None or found.expects:
             return Absence(UNKNOWN_METRIC)
@@ -242,7 +267,8 @@ class Snapshot:
             now: epoch seconds.
         """
         question = Question(metric, EVERYTHING, self._options, now)
-        return device_value(all_series, question, self._contexts.node(node))
+        value = device_value(all_series, question, self._contexts.node(node))
+        return self._failing(value, node, now) or value
 
     def current(self, series: DeviceSeries, metric: Metric, now: float) -> DeviceValue | None:
         """Return a metric's value in one device series; None if it is too old or missing."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from adapter.figures import age
+from adapter.pipeline.attribution.reasons import message_for_example
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
@@ -43,6 +44,18 @@ class Why(NamedTuple):
     def json(self) -> Json:
         """The fields that are known."""
         return {key: value for key, value in self._asdict().items() if value}
+
+
+def why_of_several(rows: Sequence[tuple[str, Why | None]]) -> Why | None:
+    """Return why several pods have no value for one reason: one pod is only an example.
+
+    Args:
+        rows: name of each pod, and why it has no value; at least one.
+    """
+    name, first = rows[0]
+    if first is None or all(why is not None and why.message == first.message for _, why in rows):
+        return first
+    return first._replace(message=message_for_example(first.reason, first.message, name))
 
 
 def why_of(row: Mapping[str, object]) -> Why | None:

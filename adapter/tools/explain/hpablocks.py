@@ -18,6 +18,7 @@ from adapter.tools.client.errors import MissingRight
 from adapter.tools.client.hpacommands import grant_controller
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.controllerrights import concerns
+from adapter.tools.explain.gpupod import why_of_several
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
 from adapter.tools.explain.hpaholds import holds_of
 from adapter.tools.explain.hpamisfits import flaws, target_blocks
@@ -120,7 +121,7 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
         return
     effect = "" if invalid else f"; {_effect(metric)}"
     for _, pods in sorted(reasons.items()):
-        why = pods[0].why
+        why = why_of_several([(pod.name, pod.why) for pod in pods])
         names = ", ".join(pod.name for pod in pods[:3]) + (", …" if len(pods) > 3 else "")
         text = why.text if why is not None else pods[0].note
         yield Block(

@@ -21,7 +21,7 @@ from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
 from adapter.tools.client.naming import named_in_cluster
 from adapter.tools.explain.causefacts import SLICES
-from adapter.tools.explain.gpupod import PodView, Why
+from adapter.tools.explain.gpupod import PodView, Why, why_of_several
 from adapter.tools.explain.hpatext import cause_lines, fixes
 from adapter.tools.explain.nodekeepers import read_keepers
 from adapter.tools.explain.words import NONE, milli, to_milli
@@ -148,11 +148,14 @@ def _value(gpu: Json, metric: str, suffix: str) -> str:
 
 
 def _by_reason(pods: Sequence[PodView]) -> list[tuple[Why | None, list[PodView]]]:
-    found: dict[str, tuple[Why | None, list[PodView]]] = {}
+    found: dict[str, list[PodView]] = {}
     for pod in pods[:_PODS]:
         why = pod.reason
-        found.setdefault(why.reason if why is not None else "", (why, []))[1].append(pod)
-    return [found[reason] for reason in sorted(found)]
+        found.setdefault(why.reason if why is not None else "", []).append(pod)
+    return [
+        (why_of_several([(_full(pod), pod.reason) for pod in its]), its)
+        for _, its in sorted(found.items())
+    ]
 
 
 async def explain_node(api: Api, name: str) -> NodeReport:

@@ -34,6 +34,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     NOT_KNOWN: "nothing was recorded",
     NO_PODS: "the workload had no pod",
     NO_VALUE: "no pod had a value",
+    "no_page_recorded": "pods without a value, and no page of an exporter on their node",
     SILENT: "no page of an exporter",
     SPARSE: "samples are far apart (a store that downsamples, or another --scrape-interval)",
     OTHER_NAME: "an exporter writes the metric under another name",

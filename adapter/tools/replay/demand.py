@@ -33,6 +33,18 @@ class RecordedDemand(NamedTuple):
     """The pods did as much as they can: the demand was at least this."""
     first: bool
     """Nothing is known of the time before."""
+    lacking: int = 0
+    """Pods that were ready and had no value: what they did is not part of ``total``."""
+
+
+def lacking_share(work: Sequence[RecordedDemand]) -> float:
+    """Return the share of the pods' demand that has no value, where some pods had one.
+
+    Time in which no pod had a value is unknown time, and not part of it.
+    """
+    partly = [row for row in work if row.measured]
+    lacking = sum(row.lacking for row in partly)
+    return lacking / (lacking + sum(row.measured for row in partly)) if lacking else 0.0
 
 
 def demands(
@@ -50,7 +62,9 @@ def demands(
     for sync in syncs:
         values = sync.seen.values[index]
         known = values if isinstance(values, Mapping) else {}
-        live = {pod.ref.name for pod in sync.pods if not pod.deleting and not pod.finished}
+        alive = [pod for pod in sync.pods if not pod.deleting and not pod.finished]
+        live = {pod.ref.name for pod in alive}
+        lacking = sum(pod.ready and pod.ref.name not in known for pod in alive)
         counted = [value for name, value in known.items() if name in live]
         total = sum(counted) if counted else None
         full = (
@@ -58,7 +72,7 @@ def demands(
             and total is not None
             and total >= SATURATED * highest * len(counted)
         )
-        found.append(RecordedDemand(sync.time, total, len(counted), full, sync.first))
+        found.append(RecordedDemand(sync.time, total, len(counted), full, sync.first, lacking))
     return found
 
 
@@ -80,5 +94,5 @@ def require_demand(
     reasons = ", ".join(why for why, _ in absent.most_common(3)) or "all of them had ended"
     raise ClientError(
         f"{about} no pod of the recording has a value of {spec.metrics[0].name}: "
-        f"{reasons}; see docs/reasons.md"
+        f"{reasons}; see docs/reasons.md and docs/replay.md#what-is-missing"
     )

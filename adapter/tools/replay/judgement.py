@@ -13,7 +13,7 @@ _DAY: Final = 86_400.0
 SHORTEST: Final = 0.98 * _DAY
 """Seconds of a recording that has a daily peak; 24 hours without the first and the last syncs."""
 _UNKNOWN: Final = 0.05
-"""Share of the time for which the demand may be unknown."""
+"""Share of the time, or of the pods, for which the demand may be unknown."""
 _SATURATED: Final = 0.05
 _AGREEMENT: Final = 0.98
 _SAVES: Final = 0.02
@@ -28,6 +28,8 @@ class Judgement:
     """The cheapest variant within the allowance; None if none is."""
     doubts: Sequence[str] = ()
     """Why the recording does not support a recommendation."""
+    lacking: float = 0.0
+    """Share of the recorded demand that has no value, if it is too much to ignore."""
 
     @property
     def recommended(self) -> VariantRun | None:
@@ -49,7 +51,8 @@ def judge(study: Study, allowed: float) -> Judgement:
     now = study.runs[0]
     if best is not None and now in within and not _saves(best, now):
         best = now
-    return Judgement(best, tuple(_doubts(study)))
+    lacking = study.lacking if study.lacking > _UNKNOWN else 0.0
+    return Judgement(best, tuple(_doubts(study)), lacking)
 
 
 def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
@@ -59,7 +62,8 @@ def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
     if a_day(run, run.outcome.over) > allowed:
         return f"more than {age(allowed)} a day over the limit"
     if run is judgement.best and not unknown(run):
-        return "cheapest within the limit"
+        share = f", but {_share(judgement.lacking)} of the demand has no value"
+        return f"cheapest within the limit{share if judgement.lacking else ''}"
     return ""
 
 
@@ -75,6 +79,10 @@ def _saves(best: VariantRun, now: VariantRun) -> bool:
 def a_day(run: VariantRun, seconds: float) -> float:
     """Return seconds as a share of a day; of less than a day, the seconds themselves."""
     return seconds * _DAY / max(run.outcome.seconds, _DAY)
+
+
+def _share(part: float) -> str:
+    return percent(round(100 * part))
 
 
 def _doubts(study: Study) -> list[str]:
@@ -96,6 +104,11 @@ def _doubts(study: Study) -> list[str]:
     if unknown(study.runs[0]):
         doubts.append(
             f"the demand is unknown for {age(now.unknown)}: no pod had a value; `explain` says why"
+        )
+    if study.lacking > _UNKNOWN:
+        doubts.append(
+            f"{_share(study.lacking)} of the recorded demand has no value, because pods that were "
+            "ready had none: what they did is not counted; `explain` says why"
         )
     if now.saturated > _SATURATED * now.seconds:
         doubts.append(

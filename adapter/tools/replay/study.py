@@ -20,7 +20,7 @@ from adapter.server.recording.events import Losses, Recording
 from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.agreement import Agreement, compare
 from adapter.tools.replay.defects import Defects
-from adapter.tools.replay.demand import RecordedDemand, demands, require_demand
+from adapter.tools.replay.demand import RecordedDemand, demands, lacking_share, require_demand
 from adapter.tools.replay.failures import BlindTime, outage_of
 from adapter.tools.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
 from adapter.tools.replay.options import Failure
@@ -125,6 +125,8 @@ class Study:
     """What the replay leaves out."""
     servers: bool = False
     """A page of a server was read."""
+    lacking: float = 0.0
+    """Share of the recorded demand that has no value, because some of the pods had none."""
 
 
 class Trial:
@@ -234,6 +236,7 @@ class Trial:
             queue=self._queue,
             remarks=self._remarks,
             servers=self._servers,
+            lacking=lacking_share(self._work),
         )
 
 

@@ -10,6 +10,7 @@ from adapter.answers.promises.workload import PromisedWorkload
 from adapter.config.settings import Settings
 from adapter.hpa import HpaSpec
 from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.attribution.unnamed import NO_EXPORTER
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.metric import Metric
@@ -34,6 +35,9 @@ from apiservice.wire.quantity import to_milli
 
 UNEXPRESSED: Final = "too_large"
 """The API's quantity cannot express the value."""
+NO_PAGE: Final = "no_page_recorded"
+"""The recording has no page of an exporter on the node. Failed reads are not recorded, so whether
+there is an exporter, and why it does not answer, is not known."""
 
 
 class ReplayedValues(NamedTuple):
@@ -131,7 +135,7 @@ class VirtualCluster:
         for pod in pods:
             found = about(pod)
             if not isinstance(found, Reading):
-                absent[pod.ref.name] = found.reason
+                absent[pod.ref.name] = NO_PAGE if found.reason == NO_EXPORTER else found.reason
                 continue
             try:
                 milli[pod.ref.name] = to_milli(found.value)

@@ -99,8 +99,13 @@ class PageCollector:
             tasks.create_task(self._read_past(), name="read the past")
 
     async def _read_past(self) -> None:
-        """Read once what HPAs were before the page was started; try again until it can be read."""
+        """Read what HPAs were before the page was started, and again if the page has a gap since;
+        try again until it can be read."""
         while True:
+            if self._past.get("message") == "" and not self._history.gap:
+                await asyncio.sleep(self._interval)
+                continue
+            began = time.monotonic()
             try:
                 before = await self._read(lambda api: read_histories(api, self._within))
             except ClientError as error:
@@ -108,11 +113,12 @@ class PageCollector:
             else:
                 self._history.begin(before)
                 since = min((past.time[0] for past in before.values()), default=None)
-                self._past = {"since": since, "message": ""}
+                # The page asks for its points again after each reading.
+                self._past = {"since": since, "message": "", "read": time.time()}
             self._parts.publish("past", msgspec.json.encode(self._past))
-            if not self._past["message"]:
-                return
-            await asyncio.sleep(_SLOWER)
+            # Lists that take long leave a gap after each look.
+            pause = _SHARE * (time.monotonic() - began)
+            await asyncio.sleep(max(pause, _SLOWER if self._past["message"] else 0.0))
 
     async def _watch(self, name: str, read: Reader) -> None:
         failures = 0

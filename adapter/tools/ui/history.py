@@ -15,6 +15,8 @@ Json = dict[str, Any]
 POINTS: Final = 780
 """Points of one HPA: the hour before the start, and an hour at the default interval."""
 MOST_HPAS: Final = 2000
+SEAM: Final = 90.0
+"""Seconds between two points beyond which a minute between them may be missing."""
 _COLUMNS: Final = ("time", "value", "goal", "current", "desired")
 
 
@@ -28,6 +30,10 @@ class HpaHistory:
         self._before: Mapping[HpaName, HpaPast] = {}
         self.left = 0
         """HPAs of the last look that are not kept, because there are too many."""
+        self._newest = -math.inf
+        """Epoch seconds of the newest noted point."""
+        self.gap = False
+        """Minutes between two points are missing, which ``serve`` may have kept."""
 
     def add(self, states: Iterable[HpaSummary], time: float) -> None:
         """Add what the HPAs are now. The value is that of the first metric, so that it is of one
@@ -46,21 +52,28 @@ class HpaHistory:
             row = (time, value, goal, state.current, state.desired)
             if (series := self._series.get(key)) is None:
                 series = self._series[key] = self._begun(key, metric.name if metric else "")
+            if series and time - series[-len(_COLUMNS)] > SEAM:
+                self.gap = True
             series.extend(map(_number, row))
             if len(series) > POINTS * len(_COLUMNS):
                 del series[: len(_COLUMNS)]
         self._before = {}  # an HPA that appears later is new
 
     def begin(self, before: Mapping[HpaName, HpaPast]) -> None:
-        """Take what was noted before the page was started."""
+        """Take what was noted before the page was started, and in gaps since then."""
         self._before = before
+        newest = max((past.time[-1] for past in before.values()), default=-math.inf)
+        newer, self._newest = newest > self._newest, newest
+        self.gap = newer and any(_seam(series, newest) for series in self._series.values())
         for key, series in self._series.items():
-            metric = before[key].metric if key in before else ""
-            earlier = self._begun(key, metric, until=series[0] if series else math.inf)
-            self._series[key] = earlier + series
+            if key not in before:
+                continue
+            noted = self._begun(key, before[key].metric)
+            joined = _joined(noted, series)
+            self._series[key] = joined[-POINTS * len(_COLUMNS) :]
 
-    def _begun(self, key: HpaName, metric: str, until: float = math.inf) -> array[float]:
-        """Return the points before those of the page. Values of another metric are left out."""
+    def _begun(self, key: HpaName, metric: str) -> array[float]:
+        """Return the noted points. Values of another metric are left out."""
         past = self._before.get(key)
         if past is None:
             return array("d")
@@ -71,7 +84,6 @@ class HpaHistory:
             (
                 _number(each)
                 for time, value, goal, current, desired in rows
-                if time < until
                 for each in (time, *((value, goal) if same else (None, None)), current, desired)
             ),
         )
@@ -85,6 +97,31 @@ class HpaHistory:
                 width = len(_COLUMNS)
                 found[name] = {key: series[at::width] for at, key in enumerate(_COLUMNS)}
         return found
+
+
+def _joined(noted: array[float], own: array[float]) -> array[float]:
+    """Return points of the page with noted ones where it has none: before them, and in gaps."""
+    width = len(_COLUMNS)
+    joined, at, last = array("d"), 0, -math.inf
+    for place in range(0, len(own), width):
+        time = own[place]
+        while at < len(noted) and noted[at] < time:
+            if noted[at] > last and time - last > SEAM:
+                joined.extend(noted[at : at + width])
+            at += width
+        joined.extend(own[place : place + width])
+        last = time
+    return joined if own else noted
+
+
+def _seam(own: array[float], newest: float) -> bool:
+    """Return whether minutes are missing after the newest noted point."""
+    last = newest
+    for time in own[:: len(_COLUMNS)]:
+        if time > newest:
+            return time - last > SEAM
+        last = max(last, time)
+    return False
 
 
 def _number(value: float | None) -> float:

@@ -207,10 +207,11 @@ def _alone(names: Sequence[str]) -> str:
     )
 
 
-@check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
+@check("GMA411", CheckSection.HPAS, "HPAs want no more than their maximum", Severity.WARNING)
 def at_maximum(facts: Facts) -> Iterator[Finding]:
-    """The HPA wants more replicas than `maxReplicas`. HPAs whose target does not fit its metric
-    (GMA404, GMA412, GMA413) are left out.
+    """The HPA wants more replicas than `maxReplicas`. An HPA at its maximum that wants no more is
+    fine: a higher one would change nothing. HPAs whose target does not fit its metric (GMA404,
+    GMA412, GMA413) are left out.
 
     Raise `maxReplicas` if there are GPUs for more replicas.
     """

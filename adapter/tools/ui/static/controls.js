@@ -136,7 +136,8 @@ export function showConnection(stream, parts) {
       : stream.state === "connecting" ? ["info", "Connecting", ""]
         : parts.paused ? ["warning", "Paused", [age, parts.held ? `${count(parts.held, "update")} held` : ""].filter(Boolean).join(", ")]
           : fresh.old.length ? [fresh.all ? "bad" : "warning", fresh.all ? "Not live" : `Old: ${listed(fresh.old)}`, age]
-            : ["good", "Live", age];
+            : fresh.slow.length ? ["warning", `Read seldom: ${listed(fresh.slow)}`, age]
+              : ["good", "Live", age];
   get("connection").className = `connection ${level}`;
   get("connection").dataset.stream = stream.state;
   const mark = get("connection-sign");

@@ -9,24 +9,31 @@ const WORDS = {
   missing: ["warning", "The cluster does not serve this."],
   failed: ["bad", "The last read failed."],
 };
-const NAMES = { gpus: "GPUs", gpunodes: "GPU nodes", gpupods: "pods", gpuworkloads: "workloads", hpas: "HPAs", events: "events" };
+const NAMES = { gpus: "GPUs", gpunodes: "GPU nodes", gpupools: "pools", gpupods: "pods", gpuworkloads: "workloads", hpas: "HPAs", events: "events" };
 
 /** How old the data of a list are, in seconds; null if it was never read. @param {any} panel @returns {number|null} */
 const age = (panel) => (panel.updated ? Math.max(0, Date.now() / 1000 - panel.updated) : null);
 
-/** Whether a list was read, but is not read again when it should be. @param {any} panel @param {number} interval */
-const late = (panel, interval) => (age(panel) ?? 0) > Math.max(30, 6 * interval, 12 * (panel.took ?? 0));
+/** Seconds up to which data are live: a few intervals. @param {number} interval */
+const live = (interval) => Math.max(30, 6 * interval);
+
+/** Whether a list was read, but is not read again when it should be: one that takes long is read seldom. @param {any} panel @param {number} interval */
+const late = (panel, interval) => (age(panel) ?? 0) > Math.max(live(interval), 12 * (panel.took ?? 0));
 
 /**
- * The age of the oldest list that is shown, and the names of the lists that are not read any more.
- * @param {any[]|undefined} panels @param {number} interval @returns {{age: number|null, old: string[], all: boolean}}
+ * The age of the oldest list that is shown, the names of the lists that are not read any more, and of those that are
+ * read so seldom that they are not live.
+ * @param {any[]|undefined} panels @param {number} interval @returns {{age: number|null, old: string[], slow: string[], all: boolean}}
  */
 export function freshness(panels, interval) {
   const shown = (panels ?? []).filter((panel) => panel.updated);
   const old = shown.filter((panel) => panel.status !== "ok" || late(panel, interval));
+  const slow = shown.filter((panel) => !old.includes(panel) && (age(panel) ?? 0) > live(interval));
+  const names = (/** @type {any[]} */ some) => some.map((panel) => NAMES[panel.panel] ?? panel.panel);
   return {
     age: shown.length ? Math.max(...shown.map((panel) => /** @type {number} */ (age(panel)))) : null,
-    old: old.map((panel) => NAMES[panel.panel] ?? panel.panel),
+    old: names(old),
+    slow: names(slow),
     all: old.length > 0 && old.length === shown.length,
   };
 }

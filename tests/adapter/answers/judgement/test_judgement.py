@@ -128,6 +128,8 @@ def test_an_explanation_has_the_state_of_the_lists(name: str) -> None:
     assert report.judgement is not None
     found = report.judgement
     assert (found.state, found.level) == (world.state, world.level), found.text
+    held = world.says.partition("held by ")[2].partition(":")[0]
+    assert held in found.text, found.text
     assert not (report.blocks and found.level == "good"), report.blocks
 
 

@@ -410,6 +410,43 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         "warning",
         "held by 1 pod without a value: gpu_utilization 90 of 70",
     ),
+    "overloaded at its maximum, and most pods have no value": JudgedWorld(
+        hpa(8, status=[current("92")]),
+        three(92, 92, 92, *[None] * 5),
+        "overloaded",
+        "warning",
+        "overloaded at 8, held by 5 pods without a value: gpu_utilization 92 of 70",
+    ),
+    "overloaded at its maximum, with pods without a value since it wanted more": JudgedWorld(
+        hpa(
+            8,
+            status=[current("92")],
+            conditions=(
+                condition("AbleToScale", "ScaleDownStabilized"),
+                ACTIVE,
+                condition("ScalingLimited", "TooManyReplicas"),
+            ),
+        ),
+        three(92, 92, 92, *[None] * 5),
+        "overloaded",
+        "warning",
+        "held by 5 pods without a value and maxReplicas 8: gpu_utilization 92 of 70",
+        explained=False,
+    ),
+    "overloaded at its maximum, though a pod has no value": JudgedWorld(
+        hpa(8, spec=[metric("40")], status=[current("92")], conditions=limited("TooManyReplicas")),
+        three(*[92] * 7, None),
+        "overloaded",
+        "warning",
+        "held by maxReplicas 8: gpu_utilization 92 of 40",
+    ),
+    "overloaded, scaling out is disabled, and a pod has no value": JudgedWorld(
+        hpa(status=[current("90")], behavior={"scaleUp": {"selectPolicy": "Disabled"}}),
+        three(90, 90, None),
+        "overloaded",
+        "warning",
+        "held by 1 pod without a value: gpu_utilization 90 of 70",
+    ),
     "overloaded, and pods are not ready": JudgedWorld(
         hpa(6, status=[current("100")]),
         [*three(100, 100, 100, 100), *(pod(f"new-{at}", **PENDING, since=300) for at in (0, 1))],

@@ -296,3 +296,10 @@ def test_pods_that_the_kubelet_rejects_say_why_others_are_missing(
     viewer = Viewer(_world(_pod("llm-abc-1"), _pod("llm-abc-2"), failed), _hpa())
     cells = viewer.workloads.row("deployment.llm", 4100.0)
     assert (cells["Pods"], cells.get("Trouble")) == (2, trouble)
+
+
+def test_a_reason_of_several_pods_gives_the_device_of_one_as_an_example() -> None:
+    (found,) = Viewer(_world()).workloads.get("deployment.llm", 180.0)["reasons"]
+    assert (found["reason"], found["pods"]) == ("stale", 2)
+    limit = "The newest value is older than the age limit"
+    assert found["message"] == f"{limit}: for example of llm-abc-1: GPU-0"

@@ -128,6 +128,30 @@ def test_an_exporter_with_old_samples_is_down_with_the_error_of_its_last_read() 
     assert found.detail == "no samples from http://exporter for 70 s: timeout"
 
 
+MINE = row("DCGM_FI_DEV_GPU_UTIL", 70, "llm")
+
+
+def test_an_old_value_of_an_exporter_that_fails_now_names_the_exporter_and_its_error() -> None:
+    made = world(Pages(page(T, "HTTP status 500")), MINE)
+    assert made.value("llm", UTIL, T + 10) == 70.0, "the last value is served until the age limit"
+    found = absent(made, time=T + 70)
+    assert (found.reason, found.exporter) == ("exporter_down", EXPORTER)
+    assert found.detail == "no samples from http://exporter for 70 s: HTTP status 500"
+    of_node = made.store.snapshot.node("n1", UTIL, EVERYTHING, T + 70)
+    assert isinstance(of_node, Absence)
+    assert (of_node.reason, of_node.detail) == (found.reason, found.detail)
+
+
+def test_the_reason_of_an_old_value_changes_with_the_next_read() -> None:
+    made = world(Pages(), MINE)
+    assert absent(made, time=T + 70).reason == "stale"
+    pages = Pages(page(T, "HTTP status 500"))
+    made.store.snapshot._pages = pages
+    assert absent(made, time=T + 71).reason == "exporter_down", "not cached"
+    made.store.snapshot._pages = Pages(page(T + 72))
+    assert absent(made, time=T + 73).reason == "stale", "it answers, with an old sample"
+
+
 def test_an_exporter_that_refuses_after_it_answered_is_not_restarted() -> None:
     made = world(Pages(refusing(T, "HTTP status 401")), OTHERS)
     found = absent(made, time=T + 70)

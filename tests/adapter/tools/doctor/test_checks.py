@@ -150,6 +150,16 @@ def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> 
     assert [each.subject for each in maximum.findings] == ["hpa chat/right"]
 
 
+def test_an_hpa_at_its_maximum_that_wants_no_more_is_not_told_to_raise_it() -> None:
+    facts = clean()
+    row = {"type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange"}
+    full = {"currentReplicas": 8, "desiredReplicas": 8, "conditions": [row]}
+    facts.hpas = Fact([hpa(metric(), maxReplicas=8, status=full)])
+    (maximum,) = run(facts, ("GMA411",))
+    assert maximum.outcome is Outcome.FINE
+    assert maximum.check.title == "HPAs want no more than their maximum"
+
+
 @pytest.mark.parametrize(
     ("ports", "said"),
     [

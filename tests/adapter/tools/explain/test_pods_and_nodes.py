@@ -12,6 +12,7 @@ import pytest
 
 from adapter.tools.client.errors import VIEW
 from adapter.tools.explain import nodereport, podreport
+from adapter.tools.explain.gpupod import Why, why_of_several
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.tools.explain.cluster import (
@@ -462,3 +463,13 @@ def test_a_latency_is_shown_with_its_precision(lab: tuple[ApiServer, Path]) -> N
     assert ended.code == 0
     (line,) = [row for row in ended.output.splitlines() if TTFT in row]
     assert line.endswith("2.5 s   n1.gpu4, exact, 2s old, above 2.5 s, the last bound; 180 in 60 s")
+
+
+def test_a_reason_of_several_pods_gives_the_detail_of_one_as_an_example() -> None:
+    limit = "The newest value is older than the age limit"
+    one, other = (Why("stale", f"{limit}: GPU-{at}", "", "") for at in (0, 1))
+    same = why_of_several([("llm-0", one), ("llm-1", one)])
+    assert same == one
+    several = why_of_several([("llm-0", one), ("llm-1", other)])
+    assert several is not None
+    assert several.text == f"stale: {limit}: for example of llm-0: GPU-0"

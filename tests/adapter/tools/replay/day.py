@@ -122,11 +122,11 @@ class Day:
                 yield PodSeen(now + 1, pods.pop(), gone=True)
 
     @staticmethod
-    def _pod(number: int, born: float, phase: str = "Running") -> Pod:
+    def _pod(number: int, born: float, phase: str = "Running", node: str = "n") -> Pod:
         return make_pod(
             f"llm-{HASH}-{number:05d}",
             uid=str(number),
-            node="n" if phase == "Running" else "",
+            node=node if phase == "Running" else "",
             phase=phase,
             ready=phase == "Running",
             born=born,

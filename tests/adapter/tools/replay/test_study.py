@@ -3,6 +3,7 @@ what a run with these settings costs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from adapter.config.process.output import Screen
 from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.divisible import Divisible, divisible
+from adapter.pipeline.cluster.pod import Pod
+from adapter.server.recording.events import Event, PageRead
 from adapter.tools.client.errors import ClientError
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.replay.judgement import judge, verdict
@@ -116,7 +119,7 @@ def test_a_silent_exporter_is_unknown_time_and_not_zero() -> None:
 
 
 def test_without_any_value_nothing_is_replayed() -> None:
-    with pytest.raises(ClientError, match="has a value of DCGM_FI_DEV_GPU_UTIL: no_exporter_on"):
+    with pytest.raises(ClientError, match="has a value of DCGM_FI_DEV_GPU_UTIL: no_page_recorded"):
         replayed(Day(waves, syncs=20, silent=(0.0, 10 * HOUR)))
 
 
@@ -134,6 +137,34 @@ def test_a_row_of_unknown_demand_is_not_called_the_cheapest() -> None:
     assert verdict(found.runs[0], judgement, 86_400.0) == ""
     lines = list(ReplayReport(found, judgement, 86_400.0, None, manifest()).basis())
     assert any("whether that time is over the limit is not known" in line for line in lines)
+
+
+class HalfDark(Day):
+    """Every second pod is on a node whose exporter fails: the recording has no page of it."""
+
+    def events(self) -> Iterator[Event]:
+        for event in Day.events(self):
+            if isinstance(event, PageRead):
+                kept = [each for each in event.result.samples if int(each.labels["gpu"]) % 2]
+                yield event._replace(result=replace(event.result, samples=kept))
+            else:
+                yield event
+
+    @staticmethod
+    def _pod(number: int, born: float, phase: str = "Running", node: str = "n") -> Pod:
+        return Day._pod(number, born, phase, node if number % 2 else "dark")
+
+
+def test_demand_of_pods_without_a_value_is_named_beside_the_cheapest_row() -> None:
+    found = replayed(HalfDark(lambda _: 300.0))
+    assert 0.3 < found.lacking < 0.7
+    assert set(found.absent) <= {"no_page_recorded", "pod_not_running"}, "its exporter may exist"
+    judgement = judge(found, 86_400.0)
+    assert judgement.recommended is None
+    share = f"{round(100 * found.lacking)}%"
+    assert any(f"{share} of the recorded demand has no value" in each for each in judgement.doubts)
+    said = verdict(found.runs[0], judgement, 86_400.0)
+    assert said == f"cheapest within the limit, but {share} of the demand has no value"
 
 
 def test_without_gpus_the_cost_is_not_known() -> None:
