@@ -16,7 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from adapter import __version__
-from adapter.config.process.output import say
+from adapter.config.process.output import say, whole_output
 from adapter.tools.client.options import (
     ACCESS,
     FILE,
@@ -100,6 +100,11 @@ class _Program(ToolGroup):
         if not arguments:
             gc.set_threshold(_YOUNG)
         return super().__call__(*arguments, **named)
+
+    def main(self, *arguments: Any, **named: Any) -> Any:
+        """Run a command, and write all of its output."""
+        with whole_output():
+            return super().main(*arguments, **named)
 
 
 @click.group(
