@@ -200,7 +200,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 )
 @click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and exit.")
 @_LOG
-@ends("it failed", "a setting cannot be used")
+@ends("it failed", "a setting cannot be used or --once could not look")
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.
 
@@ -226,7 +226,7 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
         run(settings, config, reload, once=once)
     except NodepoolError as error:
         say(f"gpu-metrics-adapter: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if once else 1)
 
 
 @main.command()
