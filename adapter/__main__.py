@@ -16,7 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from adapter import __version__
-from adapter.config.process.output import say
+from adapter.config.process.output import say, whole_output
 from adapter.tools.client.options import (
     ACCESS,
     FILE,
@@ -100,6 +100,11 @@ class _Program(ToolGroup):
         if not arguments:
             gc.set_threshold(_YOUNG)
         return super().__call__(*arguments, **named)
+
+    def main(self, *arguments: Any, **named: Any) -> Any:
+        """Run a command, and write all of its output."""
+        with whole_output():
+            return super().main(*arguments, **named)
 
 
 @click.group(
@@ -195,7 +200,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 )
 @click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and exit.")
 @_LOG
-@ends("it failed", "a setting cannot be used")
+@ends("it failed", "a setting cannot be used or --once could not look")
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.
 
@@ -221,7 +226,7 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
         run(settings, config, reload, once=once)
     except NodepoolError as error:
         say(f"gpu-metrics-adapter: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if once else 1)
 
 
 @main.command()

@@ -303,7 +303,7 @@ def test_once_prints_the_plan_as_a_table(running: NodepoolStage) -> None:
 def test_once_names_the_missing_permission(running: NodepoolStage) -> None:
     nobody = running.plane.write_kubeconfig("nobody", pair=running.plane.user("nobody"))
     done = once(running, nobody)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "cannot list resource" in done.stderr
     assert "grant list and watch on it" in done.stderr
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
@@ -42,6 +45,7 @@ _SECRET: Final = "".join(chr(0xF0000 + secrets.randbelow(0xFFFD)) for _ in range
 """Begins what :meth:`Screen.style` writes. It is drawn for each process, so that no name of an
 object can contain it."""
 _STYLE: Final = re.compile(f"{_SECRET}(.)")
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _STYLES: Final = {"0": "0", **{colour[0].upper(): code for colour, code in _CODES.items()}}
 """The letter after the secret -> the terminal's code."""
 _CONTROL: Final = re.compile(
@@ -114,6 +118,55 @@ def screen_of(stream: TextIO | None = None) -> Screen:
 def say(text: str, *, err: bool = False) -> None:
     """Print one line in the characters that the reader of a stream can show."""
     click.echo(screen_of(sys.stderr if err else sys.stdout).line(text), err=err)
+
+
+@contextmanager
+def whole_output() -> Iterator[None]:
+    """Run a command, and write what is left of its output. If standard output cannot be written,
+    say so in one line and exit with 2."""
+    try:
+        try:
+            yield
+        finally:
+            _flush()
+    except OSError as error:
+        if not _of_output(error):
+            raise
+        _discard()
+        if error.errno == errno.EPIPE:  # nobody reads the rest, as after `| head`
+            sys.exit(1)
+        why = error.strerror or str(error)
+        hint = "free space on the disk of the file that it is redirected to, or name another file"
+        fix = f"; {hint}" if error.errno in _NO_SPACE else ""
+        with suppress(OSError):  # standard error may be the same file
+            say(f"gpu-metrics-adapter: standard output cannot be written: {why}{fix}", err=True)
+        sys.exit(2)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _of_output(error: OSError) -> bool:
+    """Return whether standard output failed: what writes it, or its buffer, which still has the
+    text."""
+    at = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+    if at & {_flush.__code__, click.echo.__code__}:
+        return True
+    try:
+        _flush()
+    except OSError:
+        return True
+    return False
+
+
+def _discard() -> None:
+    """Keep the interpreter from writing the rest again when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str] = (), indent: str = "") -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 
@@ -38,6 +38,7 @@ Json = dict[str, Any]
 TIMEOUT: Final = 15.0
 """Seconds for one request."""
 _PAGE: Final = 500
+_LABELS: Final = "labelSelector"
 _SILENT: Final = (502, 503, 504)
 """What the API server answers if the server of a registered API does not."""
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -229,6 +230,9 @@ class Api:
         text = describe_failure(self._client, error)
         if error.status == 403 and (right := missing_right(str(error))):
             text = describe_missing(right) + origin
+        elif error.status == 400 and (labels := parse_qs(urlsplit(path).query).get(_LABELS)):
+            fix = f"correct the label selector {labels[0]!r}, such as app=llm or 'app in (a, b)'"
+            text = f"{error}{origin}; {fix}"
         elif path.startswith(VIEW) and error.status in _SILENT:
             text = describe_silent_view(error.cause.strip()) + origin
         elif path.startswith(VIEW) and _unserved(error):
@@ -245,7 +249,7 @@ def _query(labels: str, fields: str = "") -> dict[str, str]:
     """Return the query of a list's first page."""
     query = {"limit": str(_PAGE)}
     if labels:
-        query["labelSelector"] = labels
+        query[_LABELS] = labels
     if fields:
         query["fieldSelector"] = fields
     return query

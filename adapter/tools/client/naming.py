@@ -43,6 +43,28 @@ async def named_in_cluster(api: Api, kind: str, collection: str, name: str) -> J
     raise ClientError(f"no {kind} {name!r} in the cluster: {_did_you_mean(kind, name, known)}", 404)
 
 
+async def check_namespace(api: Api) -> None:
+    """Check that the namespace that is looked at exists. A caller who may not see it cannot know.
+
+    Raises:
+        ClientError: it does not exist; the message names the nearest names.
+    """
+    collection, name = "/api/v1/namespaces", api.namespace
+    try:
+        await api.get(f"{collection}/{quote(name, safe='')}")
+    except ClientError as error:
+        if error.reason != "NotFound" or "requested resource" in error.answer:
+            return
+    else:
+        return
+    try:
+        known = [_name(row) for row in await api.list(collection)]
+    except ClientError:
+        known = []
+    advice = _did_you_mean("namespace", name, known) if known else "see kubectl get namespaces"
+    raise ClientError(f"namespace {name!r} does not exist: {advice}; server: {api.origin}", 404)
+
+
 async def _advice(api: Api, kind: str, everywhere: str, name: str, here: list[str]) -> str:
     try:
         rows = await api.list(everywhere, fields=f"metadata.name={name}")

@@ -185,10 +185,9 @@ class ConformanceEvidence:
             return [Step(up, "", "there is no custom metric"), Step(down, "", "as above")]
         rise = self._change(metric, 0, out=True)
         if rise is None:
+            missing = f"no rise of the replicas was seen while {metric.name} was above target"
             return [
-                Step(
-                    up, "", f"no rise of the replicas was seen while {metric.name} was above target"
-                ),
+                Step(up, "", missing + self._full()),
                 Step(down, "", "it has to follow a rise"),
             ]
         higher = self.looks[rise.after].hpa.current or 0
@@ -205,6 +204,15 @@ class ConformanceEvidence:
             missing = f"no fall of the replicas was seen while {metric.name} was below target"
             return [rose, Step(down, "", missing)]
         return [rose, Step(down, self._words(metric, fall))]
+
+    def _full(self) -> str:
+        """Return why the HPA could not rise, if it always was at its maximum; else empty."""
+        if any((look.hpa.current or 0) < look.hpa.high for look in self.looks):
+            return ""
+        return (
+            f": it is at maxReplicas ({self.looks[-1].hpa.high}) and cannot rise; raise "
+            "maxReplicas, or begin while it has fewer replicas"
+        )
 
     def _change(self, metric: ShownMetric, start: int, *, out: bool) -> _SizeChange | None:
         """Return the first change of size after a look that the metric explains.

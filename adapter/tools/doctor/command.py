@@ -73,7 +73,7 @@ _LONGEST = 86400.0
 @click.option("--list", "listed", is_flag=True, help="List all checks.")
 @ACCESS
 @OUTPUT
-@ends("there is an error", "it could not check")
+@ends("there is an error", "a check could not be made")
 def doctor(
     only: tuple[str, ...],
     identity: str | None,

@@ -32,11 +32,11 @@ class DoctorReport:
 
     @property
     def status(self) -> int:
-        """1 if there is an error, 2 if nothing could be checked, else 0."""
+        """1 if there is an error; 2 if a check could not be made, or none applies; else 0."""
         if any(each.severity is Severity.ERROR for each in self.results):
             return BLOCKED
-        checked = {Outcome.FINE, Outcome.FOUND}
-        return FINE if any(each.outcome in checked for each in self.results) else UNSEEN
+        looked = any(each.outcome in (Outcome.FINE, Outcome.FOUND) for each in self.results)
+        return FINE if looked and not any(each.unchecked for each in self.results) else UNSEEN
 
     @cached_property
     def parts(self) -> list[ResultPart]:
@@ -108,6 +108,8 @@ class DoctorReport:
         ]
         if counts["unknown"]:
             parts.append(f"{counts['unknown']} could not be checked")
+        if counts["partial"]:
+            parts.append(f"{counts['partial']} could be checked only in part")
         if counts["skipped"]:
             parts.append(f"{counts['skipped']} do not apply")
         yield from screen.wrap(f"{', '.join(parts)}; {self.source}")
@@ -135,6 +137,7 @@ class DoctorReport:
             "warnings": sum(each.severity is Severity.WARNING for each in self.results),
             "fine": _count(self.results, Outcome.FINE),
             "unknown": _count(self.results, Outcome.UNKNOWN),
+            "partial": sum(each.unchecked and bool(each.findings) for each in self.results),
             "skipped": _count(self.results, Outcome.SKIPPED),
         }
 

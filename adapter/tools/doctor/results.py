@@ -35,6 +35,11 @@ class Result:
     """The next step if it could not check."""
 
     @property
+    def unchecked(self) -> bool:
+        """Whether it, or a part of it, could not check."""
+        return bool(self.why) and self.outcome is not Outcome.SKIPPED
+
+    @property
     def severity(self) -> Severity | None:
         """The severity of its worst finding."""
         if not self.findings:

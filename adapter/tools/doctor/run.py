@@ -25,7 +25,6 @@ from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.manifests import read_files
 from adapter.tools.doctor.model import CheckSection, Severity, registered
 from adapter.tools.doctor.report import DoctorReport
-from adapter.tools.doctor.results import Outcome
 from adapter.tools.doctor.runner import run, within
 from apiservice.kube.connection import in_cluster
 from apiservice.runtime.nearest import nearest
@@ -116,7 +115,7 @@ async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
 def _missing(report: DoctorReport) -> str:
     """Return what keeps a cluster from being healthy: errors, and what could not be checked."""
     errors = [each.check.id for each in report.results if each.severity is Severity.ERROR]
-    unknown = [each.check.id for each in report.results if each.outcome is Outcome.UNKNOWN]
+    unknown = [each.check.id for each in report.results if each.unchecked]
     parts = [f"errors {', '.join(errors)}"] if errors else []
     return "; ".join(parts + ([f"could not check {', '.join(unknown)}"] if unknown else []))
 

@@ -36,8 +36,9 @@ def within(results: Iterable[Result], namespace: str) -> tuple[list[Result], int
     for result in results:
         kept = tuple(each for each in result.findings if _concerns(each, result.check, namespace))
         others += len(result.findings) - len(kept)
-        emptied = bool(result.findings) and not kept
-        outcome = Outcome.FINE if emptied and not result.why else result.outcome
+        outcome = result.outcome
+        if result.findings and not kept:
+            outcome = Outcome.UNKNOWN if result.why else Outcome.FINE
         found.append(replace(result, findings=kept, outcome=outcome))
     return found, others
 
@@ -57,6 +58,8 @@ def _result(check: DoctorCheck, facts: Facts) -> Result:
     except NotApplicableError as error:
         return Result(check, Outcome.SKIPPED, why=str(error))
     except UnreadError as error:
+        if seen and error.expected:
+            return Result(check, Outcome.FOUND, tuple(seen))
         if seen:
             return Result(check, Outcome.FOUND, tuple(seen), str(error), error.command)
         outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN

@@ -32,7 +32,7 @@ class Printed:
         self._seen: dict[str, str] = {}
         self._gaps: dict[tuple[str, str], list[Result]] = {}
         for result in results:
-            if result.why and result.outcome is not Outcome.SKIPPED:
+            if result.unchecked:
                 self._gaps.setdefault(_gap(result), []).append(result)
 
     def check(self, result: Result) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from adapter.answers.causes import Cause
@@ -62,7 +63,30 @@ class ScaledReport:
 
 async def explain_scaled(api: Api, name: str) -> ScaledReport:
     """Explain a ScaledObject by its name; raises ClientError."""
-    return await report_of(api, await named(api, _KIND, SCALEDOBJECTS, "scaledobjects", name))
+    try:
+        manifest = await named(api, _KIND, SCALEDOBJECTS, "scaledobjects", name)
+    except ClientError as error:
+        if error.status == HTTPStatus.NOT_FOUND and not await _has_keda(api):
+            raise ClientError(
+                f"no ScaledObject {name!r}: the cluster has no ScaledObjects, because KEDA is not "
+                f"installed; install KEDA, or name another context; server: {api.origin}",
+                error.status,
+            ) from None
+        raise
+    return await report_of(api, manifest)
+
+
+async def _has_keda(api: Api) -> bool:
+    """Return whether the cluster serves KEDA's API, or is none that could say so."""
+    try:
+        found = await api.get("/apis")
+    except ClientError:
+        return True
+    group = SCALEDOBJECTS.split("/")[2]
+    groups = found.get("groups")
+    return not isinstance(groups, list) or any(
+        isinstance(row, dict) and row.get("name") == group for row in groups
+    )
 
 
 async def scaled_of_hpa(api: Api, name: str) -> ScaledReport | None:

@@ -53,4 +53,7 @@ def take_promise(given: MutableMapping[str, Any]) -> tuple[Mapping[str, str], Pr
     try:
         return labels, parse_promise(labels)
     except PromiseError as error:
-        raise click.UsageError(str(error)) from None
+        text = str(error)
+        for key, *_ in _BOUNDS:
+            text = text.replace(f"promise {key}_{QUANTILE}:", f"--{key}:")
+        raise click.UsageError(text) from None

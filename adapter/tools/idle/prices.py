@@ -123,7 +123,9 @@ def load(file: Path | None, today: date | None = None) -> PriceList:
         if path.stat().st_size > _LARGEST:
             raise ClientError(f"{path} is larger than 1 MiB: name a list of prices")
         content = document(path.read_bytes())
-    except (OSError, YamlError) as error:
+    except OSError as error:
+        raise ClientError(f"{path} cannot be read: {error.strerror or error}") from None
+    except YamlError as error:
         raise ClientError(f"{path} cannot be read: {error}") from None
     return _PriceFile(path, today or datetime.now(UTC).date()).parse(content, own=file is not None)
 
@@ -237,7 +239,11 @@ class _PriceFile:
     def _refuse_unknown(self, content: Json, known: tuple[str, ...], before: str) -> None:
         unknown = sorted(str(key) for key in content if key not in known)
         if unknown:
-            raise self._wrong(f"unknown key {before + unknown[0]!r}: remove it")
+            price = content[next(key for key in content if str(key) == unknown[0])]
+            amount = isinstance(price, int | float) and not isinstance(price, bool)
+            # A number at the top level is the price of a model.
+            fix = "move it under `prices:`" if amount and not before else "remove it"
+            raise self._wrong(f"unknown key {before + unknown[0]!r}: {fix}")
 
     def _wrong(self, text: str) -> ClientError:
         return ClientError(f"{self._path}: {text}")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes", "pools")
 _NAMESPACED: Final = ("pods", "workloads", "hpas")
+_OF_CLUSTER: Final = ("gpus", "nodes", "pools")
 
 
 class _View(NearestChoice):
@@ -84,6 +85,11 @@ def top(
     from adapter.tools.top.facts import ReadScope  # noqa: PLC0415 - --help needs none of it
     from adapter.tools.top.plain import PlainOptions  # noqa: PLC0415 - the same
 
+    if given["namespace"] and view in _OF_CLUSTER:
+        raise click.UsageError(
+            f"-n means nothing to `top {view}`, which shows the whole cluster: remove it; `top "
+            f"pods -n {given['namespace']}` shows the pods of a namespace"
+        )
     whole = everywhere(given["namespace"], all_namespaces, by_default=view not in _NAMESPACED)
     if view is None and (sort_by or reverse or no_headers):
         raise click.UsageError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
@@ -65,6 +65,8 @@ class ClusterLists:
     """What HPAs were, as ``serve`` has noted it; read once a minute."""
     pasts_at: float = 0.0
     """Epoch seconds at which they were read."""
+    labels: str = ""
+    """The label selector of all lists."""
 
     def has(self, name: ListName) -> bool:
         """Return whether a list has been read."""
@@ -88,12 +90,24 @@ class ClusterLists:
         """Return the verdict about what has been read."""
         pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
         nodes = self.tables.get("gpunodes")
-        return verdict(
+        found = verdict(
             self.hpas,
             None if pods is None else _pods(Columns(pods)),
             None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
             silent=0 if nodes is None else silent_gpus(Columns(nodes)),
         )
+        if found.level == "empty":
+            return replace(found, text=self.none("object", found.text))
+        return found
+
+    def none(self, noun: str, every: str) -> str:
+        """Return what stands in place of rows.
+
+        Args:
+            noun: what a row is, as the selector selects it.
+            every: said without a selector.
+        """
+        return f"No {noun} matches -l {self.labels}." if self.labels else every
 
 
 def _pods(by: Columns) -> PodCounts:
@@ -135,6 +149,7 @@ async def look(
         kept,
         pasts,
         pasts_at,
+        scope.labels,
     )
 
 

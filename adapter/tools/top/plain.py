@@ -11,6 +11,7 @@ from adapter.config.process.output import Colour, Screen, table
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.command import FINE, UNSEEN, complain
 from adapter.tools.client.errors import ClientError
+from adapter.tools.client.naming import check_namespace
 from adapter.tools.top.facts import ClusterLists, ReadScope, look
 from adapter.tools.top.order import Sort, ordered
 from adapter.tools.top.rows import TopRow
@@ -136,7 +137,8 @@ async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainRepo
     """Read what a view needs.
 
     Raises:
-        ClientError: none of it could be read, or the view has no column of ``--sort-by``.
+        ClientError: none of it could be read, the view has no column of ``--sort-by``, or the
+            namespace does not exist.
     """
     names = NEEDS[options.view]
     facts = await look(api, scope, READS[options.view], ClusterLists())
@@ -145,6 +147,8 @@ async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainRepo
     found = PlainReport(facts, scope, options)
     if options.sort_by:
         column_of(found.tables()[0], options.sort_by)
+    if scope.namespace and not any(each.rows for each in found.tables()):
+        await check_namespace(api.within(scope.namespace))
     for error in dict.fromkeys(map(str, facts.problems.values())):
         complain(ClientError(error))
     return found

@@ -88,7 +88,7 @@ def nodes(facts: ClusterLists) -> TopTable:
         if name in found:
             found[name].why.append(text)
     rows = [node.row(name) for name, node in found.items()]
-    return TopTable(_NODES, rows, "UTIL", none="No node has a GPU.")
+    return TopTable(_NODES, rows, "UTIL", none=facts.none("node", "No node has a GPU."))
 
 
 def _reported(table: ObjectTable) -> dict[str, _Node]:
@@ -138,7 +138,7 @@ def overview(facts: ClusterLists) -> list[TopTable]:
     if facts.hpas is not None:
         parts.append(_attention(facts))
     if "gpupods" in facts.tables:
-        parts.append(_reasons(facts.tables["gpupods"]))
+        parts.append(_reasons(facts, facts.tables["gpupods"]))
     if "gpus" in facts.tables:
         found = nodes(facts)
         parts += (
@@ -153,7 +153,7 @@ def _attention(facts: ClusterLists) -> TopTable:
     return _cut(found, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
 
 
-def _reasons(table: ObjectTable) -> TopTable:
+def _reasons(facts: ClusterLists, table: ObjectTable) -> TopTable:
     """Group the pods without a value by reason."""
     at = table.columns.index("Why-Not")
     found: dict[str, list[RowKey]] = {}
@@ -170,7 +170,9 @@ def _reasons(table: ObjectTable) -> TopTable:
         )
         for reason, keys in found.items()
     ]
-    none = "Every GPU pod has a value." if table.rows else "No pod holds a GPU."
+    none = "Every GPU pod has a value."
+    if not table.rows:
+        none = facts.none("GPU pod", "No pod holds a GPU.")
     return _cut(TopTable(_REASONS, rows, "PODS"), Sort("PODS"), "Pods without a value", none)
 
 

@@ -174,20 +174,20 @@ _HPAS: Final = (
 def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
     rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
-    return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
+    return TopTable(_GPUS, rows, "UTIL", none=facts.none("GPU", "No exporter reports a GPU."))
 
 
 def pools(facts: ClusterLists) -> TopTable:
     """Return the pools of nodes, with what is free in each."""
     rows = _picked(facts.tables["gpupools"], _POOLS, _pool)
-    return TopTable(_POOLS, rows, "FREE", none="No node has a GPU.")
+    return TopTable(_POOLS, rows, "FREE", none=facts.none("pool", "No node has a GPU."))
 
 
 def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the GPU pods, the busiest first."""
     columns, table = _named(_PODS, everywhere), facts.tables["gpupods"]
     rows = _picked(table, columns, _pod)
-    return TopTable(columns, rows, "UTIL", none="No pod holds a GPU.")
+    return TopTable(columns, rows, "UTIL", none=facts.none("GPU pod", "No pod holds a GPU."))
 
 
 def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
@@ -195,14 +195,15 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
     table = with_states(table, facts.hpas or ())
     rows = _picked(table, columns, _workload)
-    return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
+    none = facts.none("workload", "No workload has pods with GPUs.")
+    return TopTable(columns, rows, "UTIL", none=none)
 
 
 def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
     rows = [_hpa(state, facts, everywhere=everywhere) for state in facts.hpas or ()]
-    return TopTable(columns, rows, "STATE", none="There is no HPA.")
+    return TopTable(columns, rows, "STATE", none=facts.none("HPA", "There is no HPA."))
 
 
 def attention(facts: ClusterLists) -> TopTable:

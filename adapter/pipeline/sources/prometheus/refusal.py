@@ -30,6 +30,7 @@ _GO: Final = {b"&": rb"\u0026", b"<": rb"\u003c", b">": rb"\u003e"}
 _PREFIX: Final = "check the URL's path prefix"
 _HINTS: Final = {
     405: f"{_PREFIX}, or use method GET",
+    501: "no query API of Prometheus is at this address: correct the URL",
     414: "the query is too long for a URL: use method POST",
 }
 
@@ -41,7 +42,7 @@ def refusal(status: int, body: bytes) -> SourceError:
     text = f"HTTP status {status}" + (f": {said}" if said else "")
     if 300 <= status < 400:
         return SourceError("redirect", f"{text}: redirects are not followed; correct the URL")
-    if status == 429 or status >= 500:
+    if status == 429 or (status >= 500 and status not in _HINTS):
         return SourceError("unavailable", text)
     if status in (401, 403):
         return SourceError("denied", f"{text}; {_DENIED}")

@@ -56,15 +56,17 @@ def test_once_and_apply_are_rejected_together(tmp_path: Path) -> None:
     assert "--once writes nothing" in output
 
 
-def test_an_unreachable_cluster_fails_the_command(tmp_path: Path) -> None:
-    code, output = run("--once", "--kubeconfig", str(tmp_path / "none"), folder=tmp_path)
-    assert code == 1
+def test_once_that_cannot_look_ends_with_2_and_the_process_with_1(tmp_path: Path) -> None:
+    arguments = ("--kubeconfig", str(tmp_path / "none"))
+    assert run(*arguments, folder=tmp_path)[0] == 1
+    code, output = run("--once", *arguments, folder=tmp_path)
+    assert code == 2
     assert f"kubeconfig {tmp_path / 'none'} does not exist" in output
 
 
 def test_a_pods_file_is_rejected(tmp_path: Path) -> None:
     code, output = run("--once", config="cluster: {pods_file: x.yaml}", folder=tmp_path)
-    assert code == 1
+    assert code == 2
     assert "nodepool needs a cluster: remove cluster.pods_file" in output
 
 

@@ -97,6 +97,16 @@ async def test_selectors_are_sent(lab: tuple[ApiServer, Path]) -> None:
     ]
 
 
+async def test_a_malformed_selector_is_to_be_corrected(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    text = "unable to parse requirement: found '', expected: identifier after ("
+    server.always = (400, status_of(400, text, "BadRequest"))
+    error = await failure(file, lambda api: api.table("/api/v1/pods", labels="app in ("))
+    assert "expected: identifier after (" in str(error)
+    assert "; correct the label selector 'app in ('," in str(error)
+    assert "try again later" not in str(error)
+
+
 async def test_the_namespace_is_the_contexts_unless_one_is_named(
     lab: tuple[ApiServer, Path],
 ) -> None:

@@ -176,6 +176,7 @@ async def test_an_hpa_that_scales_out_and_in_is_proof(tmp_path: Path) -> None:
 
 UNPROVEN = {
     "no rise": ([STEADY, STEADY], 2, "no rise of the replicas was seen"),
+    "its maximum": ([(8, 8, 8, "180"), (8, 8, 8, "180")], 2, "it is at maxReplicas (8) and cannot"),
     "a rise that no value explains": ([(1, 1, 1, "30"), (3, 3, 3, "30")], 2, "no rise"),
     "pods that wait": ([STEADY, (1, 3, 1, "180"), (3, 3, 2, "180")], 2, "3 pods never ran"),
     "no fall": ([STEADY, (1, 3, 1, "180"), (3, 3, 3, "180")], 3, "no fall of the replicas"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from tests.adapter.tools.doctor.test_collect import LISTS, small
 
 CHECKS = {check.id: check for check in registered()}
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+ELSEWHERE = Finding("hpa lab/b", "m", "f")
+FRONT_PROXY = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 HERE = "/apis/autoscaling/v2/namespaces/chat/horizontalpodautoscalers"
 
 
@@ -183,3 +186,26 @@ def test_a_warning_alone_is_fine() -> None:
     facts: Any = clean()
     facts.pods = Fact(facts.pods.read())
     assert DoctorReport(run(facts), "s").status == 0
+
+
+def test_a_check_that_could_not_be_made_is_not_green(tmp_path: Path) -> None:
+    with api_server(tmp_path) as lab:
+        small(lab[0])
+        for path in (*LISTS, FRONT_PROXY):
+            group = path.split("/")[2] if path.startswith("/apis/") else ""
+            lab[0].answers[path] = forbidden("bob", "list", path.rpartition("/")[2], group, "")
+        ended = doctor(lab, "-o", "json")
+        able = doctor(lab, "--only", "GMA001")
+    found = json.loads(ended.output)
+    assert (found["summary"]["errors"], found["summary"]["fine"] > 0) == (0, True)
+    assert (ended.code, found["status"], able.code) == (2, 2, 0)
+
+
+def test_a_check_made_in_part_is_not_green() -> None:
+    warning = Finding("node n1", "m", "f", severity=Severity.WARNING)
+    part = replace(found("GMA001", warning), why="bob may not list pods")
+    report = DoctorReport([part, found("GMA012")], "s")
+    assert report.status == 2
+    assert "1 could be checked only in part" in " ".join(report.lines(Screen()))
+    ((left,), _) = within([replace(found("GMA401", ELSEWHERE), why="no right")], "chat")
+    assert left.outcome is Outcome.UNKNOWN

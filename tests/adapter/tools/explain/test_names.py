@@ -210,6 +210,20 @@ def test_a_scaledobject_without_an_hpa_is_explained(name: str, lab: tuple[ApiSer
     ]
 
 
+def test_a_cluster_without_keda_has_no_scaledobjects(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    server.answers["/apis"] = {"groups": [{"name": "autoscaling"}]}
+    missing = explain(lab, "scaledobject/llm")
+    server.answers["/apis"] = {"groups": [{"name": "keda.sh"}]}
+    server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = []
+    unknown = explain(lab, "scaledobject/llm")
+    assert (missing.code, unknown.code) == (2, 2)
+    said = "no ScaledObject 'llm': the cluster has no ScaledObjects, because KEDA is not installed"
+    assert said in missing.output
+    assert "login page" not in missing.output
+    assert "no ScaledObject 'llm' in namespace chat" in unknown.output
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_an_hpa_that_may_not_be_listed_is_missing_only_if_the_server_says_so(
     exists: bool, lab: tuple[ApiServer, Path]

@@ -235,8 +235,8 @@ def test_a_promise_replaces_the_metrics_of_the_server() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("--for", "vllm", "--ttft", "soon"), "promise ttft_p90: 'soon' is not a duration"),
-        (("--for", "vllm", "--itl", "50"), "'50' has no unit: write 50s or 50ms"),
+        (("--for", "vllm", "--ttft", "soon"), "--ttft: 'soon' is not a duration"),
+        (("--for", "vllm", "--itl", "50"), "--itl: '50' has no unit: write 50s or 50ms"),
         (("--for", "tei", "--ttft", "1s"), "--ttft: tei has no histogram of it; use --e2e"),
         (("--for", "gpu", "--e2e", "1s"), "--e2e: gpu has no histogram of it; leave it out"),
         (("--for", "vllm", "--ttft", "1s", "--target", "70"), "--target 70"),

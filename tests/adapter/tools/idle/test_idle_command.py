@@ -182,6 +182,7 @@ BAD = {
     "prices: {H100: .nan}": "prices.H100 is nan",
     "prices: {H100: -1}": "prices.H100 is -1",
     "prices: {H100: 1}\nunit: h": "unknown key 'unit': remove it",
+    "H100: 2.5": "unknown key 'H100': move it under `prices:`",
     "prices: {": "cannot be read",
     "currency: EUR": "write `prices:`",
     "date: July\nprices: {H100: 1}": "date is 'July': write it as 2026-07-20",

@@ -93,6 +93,49 @@ def test_a_word_names_a_table(
     assert first_cells(top(lab, *arguments, "--once")) == cells
 
 
+@pytest.mark.parametrize("view", ["gpus", "node", "pools"])
+def test_a_table_of_the_cluster_refuses_a_namespace(view: str, lab: tuple[ApiServer, Path]) -> None:
+    for ended in (
+        top(lab, view, "-n", "chat"),
+        invoke("-n", "chat", "top", view, "--kubeconfig", str(lab[1])),
+    ):
+        assert ended.code == 2
+        assert "-n means nothing to `top " in ended.output
+    assert lab[0].asked == []
+
+
+@pytest.mark.parametrize(
+    ("view", "text"),
+    [
+        (("gpus",), "No GPU matches -l app=none.\n"),
+        (("pods", "-A"), "No GPU pod matches -l app=none.\n"),
+        (("workloads", "-A"), "No workload matches -l app=none.\n"),
+        (("hpas", "-A"), "No HPA matches -l app=none.\n"),
+        (("nodes",), "No node matches -l app=none.\n"),
+    ],
+)
+def test_a_selector_without_a_match_is_named(
+    view: tuple[str, ...], text: str, lab: tuple[ApiServer, Path]
+) -> None:
+    ended = top(lab, *view, "-l", "app=none")
+    assert (ended.code, ended.output) == (0, text)
+
+
+def test_a_namespace_that_does_not_exist_is_named(lab: tuple[ApiServer, Path]) -> None:
+    lab[0].answers["/api/v1/namespaces"] = [{"metadata": {"name": "chat"}}]
+    lab[0].answers["/apis/autoscaling/v2/namespaces/chta/horizontalpodautoscalers"] = []
+    ended = top(lab, "hpas", "-n", "chta")
+    assert ended.code == 2
+    assert "namespace 'chta' does not exist: did you mean chat?" in ended.output
+
+
+def test_the_overview_names_a_selector_without_a_match(lab: tuple[ApiServer, Path]) -> None:
+    ended = top(lab, "-l", "app=none")
+    assert ended.output.startswith("No object matches -l app=none.\n")
+    assert "  No GPU pod matches -l app=none.\n" in ended.output
+    assert "No pod holds a GPU" not in ended.output
+
+
 def test_a_missing_value_is_a_dash_beside_its_reason(lab: tuple[ApiServer, Path]) -> None:
     line = top(lab, "pods").output.splitlines()[-1]
     assert line.split() == ["llm-x2k", *["-"] * 7, "exporter_names_no_pod"]
@@ -106,7 +149,9 @@ def test_wide_has_every_column(lab: tuple[ApiServer, Path]) -> None:
 def test_only_what_a_table_needs_is_read(lab: tuple[ApiServer, Path]) -> None:
     server, _ = lab
     top(lab, "pods", "-l", "app=llm")
-    (request,) = server.asked
+    request, *others = server.asked
+    # Without a row, whether the namespace exists.
+    assert others == ["GET /api/v1/namespaces/chat"]
     assert request.startswith(f"GET {VIEW}/namespaces/chat/gpupods?limit=500&labelSelector=app=llm")
 
 

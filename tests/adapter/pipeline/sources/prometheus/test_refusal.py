@@ -70,6 +70,13 @@ REFUSALS = {
     "a page": (404, "<html>Not here</html>", "status", "404; check the URL's path", "html"),
     "a proxy without POST": (405, "", "status", "use method GET", ""),
     "a proxy's error": (502, "upstream connect error", "unavailable", "upstream connect", ""),
+    "no Prometheus": (
+        501,
+        "<html>Unsupported method ('POST')</html>",
+        "status",
+        "501; no query API of Prometheus is at this address: correct the URL",
+        "html",
+    ),
     "numbers": (500, "[1, 2]", "unavailable", "HTTP status 500", "1, 2"),
     "a message that is none": (500, '{"message": 5}', "unavailable", "HTTP status 500", "5}"),
 }
