@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from adapter.answers.view.gpuclass import GpuClass, gpu_class
+from adapter.answers.view.podvalues import UTILIZATION
+from adapter.pipeline.attribution.unnamed import NOT_NAMED
 from adapter.pipeline.cluster.changes import scale
 from adapter.pipeline.cluster.fixes import lasting
 from adapter.tools.client.access import Api
@@ -25,6 +29,23 @@ MOST: Final = 20
 """Workloads of which is read what manages them."""
 
 
+Holder = tuple[Json, Json]
+"""A pod, and its part of a device."""
+
+
+class HeldGpus(NamedTuple):
+    """The devices that pods hold, and what is known of them."""
+
+    idle: list[IdleDevice]
+    """The longest idle first."""
+    held: int
+    """All of them: idle, busy and not measured."""
+    unmeasured: Mapping[str, int]
+    """Reason -> devices of which nobody knows whether they work."""
+    unsized: int
+    """Pods that hold devices that nobody reports, and it is not known how many."""
+
+
 async def read_pods(api: Api, namespace: str) -> list[Json]:
     """Return the ``gpupods`` of a namespace, or of all namespaces if it is empty; raises
     ClientError."""
@@ -39,8 +60,8 @@ async def read_pods(api: Api, namespace: str) -> list[Json]:
 
 def idle_devices(
     pods: Iterable[Json], prices: PriceList, team_label: str, now: float, minimum: float
-) -> tuple[list[IdleDevice], int]:
-    """Return the idle devices, the longest idle first, and the number of all held devices.
+) -> HeldGpus:
+    """Return the devices that pods hold, with those that are idle.
 
     Args:
         pods: ``gpupods``.
@@ -50,19 +71,58 @@ def idle_devices(
         now: epoch seconds.
         minimum: seconds for which a device must be idle.
     """
-    holders: dict[str, list[tuple[Json, Json]]] = {}
+    holders: dict[str, list[Holder]] = {}
+    unmeasured: Counter[str] = Counter()
+    unreported = unsized = 0
     for pod in pods:
         if pod.get("placeholder"):
             continue  # its GPUs are free: a pod that needs them preempts it
-        for device in pod.get("devices") or ():
+        devices: Sequence[Json] = pod.get("devices") or ()
+        for device in devices:
             holders.setdefault(str(device.get("device", "")), []).append((pod, device))
+        if more := int(pod.get("unreportedDevices", 0)):
+            unmeasured[_absence(pod) or NOT_NAMED] += more
+            unreported += more
+        elif not devices and pod.get("node") and _absence(pod):
+            unsized += 1
     found = []
     for some in holders.values():
         since = _since(some)
-        if since is not None and now - since >= minimum:
+        of = _class(some, since, now, minimum)
+        if of == "idle" and since is not None:
             found.append(_idle(some, since, prices, team_label))
+        elif of == "unmeasured":
+            unmeasured[_reason(some)] += 1
     found.sort(key=lambda device: (device.since, device.namespace, device.pods))
-    return found, len(holders)
+    return HeldGpus(found, len(holders) + unreported, unmeasured, unsized)
+
+
+def _class(some: Sequence[Holder], since: float | None, now: float, minimum: float) -> GpuClass:
+    """Return what a held device does."""
+    values = (_number(device, UTILIZATION) for _, device in some)
+    util = next((value for value in values if value is not None), None)
+    ago = None if since is None else now - since
+    return gpu_class(util, str(some[0][0]["metadata"]["name"]), ago, None, minimum)
+
+
+def _reason(some: Sequence[Holder]) -> str:
+    """Return why a held device is not measured."""
+    for pod, device in some:
+        if found := _absence(pod) or _without(device.get("leftOut")):
+            return found
+    return NOT_NAMED
+
+
+def _absence(pod: Json) -> str:
+    """Return why a pod that holds a device has no utilization; empty if it has one, or if it holds
+    none."""
+    return _without(pod.get("absent"))
+
+
+def _without(rows: Iterable[Json] | None) -> str:
+    """Return the reason without a utilization among the reasons of missing values."""
+    found = (str(row["reason"]) for row in rows or () if UTILIZATION in (row.get("metrics") or ()))
+    return next(found, "")
 
 
 async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[IdleDevice]:
