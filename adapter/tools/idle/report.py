@@ -48,6 +48,8 @@ class IdleDevice:
     price: float | None
     """Per hour; None if the model has no price."""
     hint: str
+    scaled: bool = False
+    """All pods of its workload are idle, and the hint is to scale it to 0."""
 
     def cost(self, now: float) -> float | None:
         """Return what the idle time has cost so far."""

@@ -7,15 +7,17 @@ import io
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 import pytest
 import yaml
 
 from adapter.config.process.output import Screen
 from adapter.pipeline.cluster.pod import Owner, Pod
+from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
 from adapter.tools.idle import prices
-from adapter.tools.idle.find import Json, idle_devices
+from adapter.tools.idle.find import Json, idle_devices, with_lasting_hints
 from adapter.tools.idle.prices import InstancePrice, PriceList, load
 from adapter.tools.idle.report import CSV_HEADER, GROUPS, IdleReport
 from tests.adapter.answers.view.viewer import Viewer
@@ -85,7 +87,8 @@ def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
 
 def test_a_name_cannot_run_a_command_in_the_hint() -> None:
     for pod in (pods := objects()):
-        pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
+        if pod["metadata"]["name"] == "llm-abc-x":
+            pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
     devices = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
     # A hint is a command only for an object that was read.
     assert devices[0].hint == (
@@ -177,6 +180,56 @@ def test_how_many_gpus_of_a_shared_node_a_pod_holds_is_not_made_up() -> None:
     assert found.lines(Screen(width=200)) == [
         "3 pods hold GPUs that nobody reports, and it is not known how many: they are not counted."
     ]
+
+
+def team(*busy: float | None) -> list[Json]:
+    """The pods of one Deployment, each with a utilization, or on a node without an exporter."""
+    labels = {"pod-template-hash": "abc"}
+    world = World(
+        *[
+            make_pod(
+                f"llm-abc-{i}", node="n2" if util is None else "n1", owner=OWNER, labels=labels
+            )
+            for i, util in enumerate(busy)
+        ]
+    )
+    for time in range(0, int(NOW), 1200):
+        page = "".join(
+            row(UTIL, util, f"llm-abc-{i}", uuid=f"GPU-{i}")
+            for i, util in enumerate(busy)
+            if util is not None
+        )
+        world.scrape(page, float(time), node="n1")
+    view = Viewer(world).pods
+    return [view.get(name, NOW - 1200) for name in view.names()]
+
+
+@pytest.mark.parametrize(
+    ("pods", "says"),
+    [
+        (team(0, None, None), "1 of 3 pods is idle, 2 are not measured"),
+        (team(0, 0, 70), "2 of 3 pods are idle, 1 is busy"),
+        (team(0, 70, None), "1 of 3 pods is idle, 1 is busy, 1 is not measured"),
+    ],
+)
+async def test_no_command_stops_a_pod_that_is_busy_or_not_measured(
+    pods: list[Json], says: str
+) -> None:
+    found = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
+    hint = f"{says}: ask the owner of Deployment llm in namespace ml whether it is still used"
+    assert found[0].hint == hint
+    # Without a read of what manages the workload: an access that cannot be used fails.
+    kept = await with_lasting_hints(cast("Api", None), found)
+    assert kept == found
+    assert f"Longest idle: {hint}" in reported(pods).lines(Screen(width=200))
+
+
+def test_a_workload_of_which_all_pods_are_idle_may_be_scaled() -> None:
+    scale = "scale Deployment llm in namespace ml to 0 if nobody uses it"
+    assert {device.hint for device in reported(team(0, 0)).devices} == {scale}
+    # The page reads the pods that seem idle, and not the others of their workloads.
+    (one,) = idle_devices(team(0), PRICES, "team", NOW, 600.0, whole=False).idle
+    assert one.hint == "ask the owner of Deployment llm in namespace ml whether it is still used"
 
 
 @pytest.mark.parametrize("by", GROUPS)
