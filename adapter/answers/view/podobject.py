@@ -27,6 +27,7 @@ from adapter.answers.view.schema import boolean, integer, listed, mapping, struc
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.catalog.metric import Metric, Scope
 from adapter.pipeline.catalog.promise import SLO_RATIO, Promise, describe_promise
+from adapter.pipeline.cluster.gpuresources import whole_devices
 from adapter.pipeline.cluster.hpas import ScalingHpas
 from adapter.pipeline.cluster.pod import Pod
 from apiservice.wire import instant
@@ -56,6 +57,7 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas, promised: Promise
     main = principal(asked)
     of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
     of_server = [each for each in found if each[0].scope is Scope.SERVER]
+    of = list(device_parts(asked, of_devices, devices))
     body: Json = {
         "metadata": _metadata(pod),
         "node": pod.node,
@@ -70,7 +72,8 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas, promised: Promise
         "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
         "metrics": [*_metrics(found), *_ratios(ratio, promised)],
         "absent": _absent(asked, [*found, *((ratio, value) for _, value in promised)]),
-        "devices": list(device_parts(asked, of_devices, devices)),
+        "devices": of,
+        "unreportedDevices": _unreported(asked, len(of)),
         "server": list(server_parts(asked, of_server)),
         "idleSince": instant.write(idle) if (idle := pod_idle(asked)) is not None else "",
         "hpas": asking(hpas.first, asked.snapshot.catalog.metrics),
@@ -94,6 +97,15 @@ def _asked_for(
             reading = asked.reading(metric.name)
             if isinstance(reading, Absence):
                 yield metric, reading
+
+
+def _unreported(asked: AskedPod, shown: int) -> int:
+    """Return the devices that the pod has of its own by its spec, and of which no sample shows that
+    it has them. Of a node that shares its devices, nobody knows how many these are."""
+    pod = asked.pod
+    if not (pod.node and asked.holds_gpu) or asked.snapshot.cluster.facts(pod.node).shared:
+        return 0
+    return max(0, whole_devices(pod.gpus) - shown)
 
 
 def _metadata(pod: Pod) -> Json:
@@ -177,6 +189,10 @@ SCHEMA: Final = struct(
     ),
     absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
     devices=DEVICES,
+    unreportedDevices=integer(
+        "Devices that the pod has of its own by its spec, beside those of this list: no exporter "
+        "reports that it has them. Absent if the pod may share them."
+    ),
     server=SERVER,
     idleSince=IDLE,
     hpas=ASKING,

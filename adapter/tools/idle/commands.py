@@ -76,6 +76,7 @@ def idle(
 
     async def look(api: Api) -> IdleReport:
         # Imported late: --help needs none of it.
+        from adapter.config.process.output import say  # noqa: PLC0415
         from adapter.tools.idle.find import idle_devices, read_pods, with_lasting_hints  # noqa: PLC0415
         from adapter.tools.idle.prices import load  # noqa: PLC0415
         from adapter.tools.idle.report import IdleReport  # noqa: PLC0415
@@ -83,22 +84,23 @@ def idle(
         known = load(prices)
         now = await api.clock()
         namespace = "" if whole else api.namespace
-        devices, held = idle_devices(
-            await read_pods(api, namespace), known, team_label, now, minimum
-        )
-        devices = await with_lasting_hints(api, devices)
+        found = idle_devices(await read_pods(api, namespace), known, team_label, now, minimum)
         report = IdleReport(
-            devices,
+            await with_lasting_hints(api, found.idle),
             now,
-            held,
+            found.held,
             known.currency,
             known.note,
             by=by or "",
             minimum=minimum,
             namespace=namespace,
+            unmeasured=found.unmeasured,
+            unsized=found.unsized,
         )
         if output == "csv":
             click.echo(report.csv(), nl=False)
+            for line in report.unknown():
+                say(line, err=True)
             sys.exit(report.status)
         return report
 

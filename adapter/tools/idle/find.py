@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from adapter.answers.view.gpuclass import GpuClass, gpu_class
+from adapter.answers.view.podvalues import UTILIZATION
+from adapter.figures import count
+from adapter.pipeline.attribution.unnamed import NOT_NAMED
 from adapter.pipeline.cluster.changes import scale
 from adapter.pipeline.cluster.fixes import lasting
 from adapter.tools.client.access import Api
@@ -25,6 +30,23 @@ MOST: Final = 20
 """Workloads of which is read what manages them."""
 
 
+Holder = tuple[Json, Json]
+"""A pod, and its part of a device."""
+
+
+class HeldGpus(NamedTuple):
+    """The devices that pods hold, and what is known of them."""
+
+    idle: list[IdleDevice]
+    """The longest idle first."""
+    held: int
+    """All of them: idle, busy and not measured."""
+    unmeasured: Mapping[str, int]
+    """Reason -> devices of which nobody knows whether they work."""
+    unsized: int
+    """Pods that hold devices that nobody reports, and it is not known how many."""
+
+
 async def read_pods(api: Api, namespace: str) -> list[Json]:
     """Return the ``gpupods`` of a namespace, or of all namespaces if it is empty; raises
     ClientError."""
@@ -38,9 +60,15 @@ async def read_pods(api: Api, namespace: str) -> list[Json]:
 
 
 def idle_devices(
-    pods: Iterable[Json], prices: PriceList, team_label: str, now: float, minimum: float
-) -> tuple[list[IdleDevice], int]:
-    """Return the idle devices, the longest idle first, and the number of all held devices.
+    pods: Iterable[Json],
+    prices: PriceList,
+    team_label: str,
+    now: float,
+    minimum: float,
+    *,
+    whole: bool = True,
+) -> HeldGpus:
+    """Return the devices that pods hold, with those that are idle.
 
     Args:
         pods: ``gpupods``.
@@ -49,20 +77,115 @@ def idle_devices(
             namespace's name.
         now: epoch seconds.
         minimum: seconds for which a device must be idle.
+        whole: these are all pods of their workloads. Otherwise no hint says to scale one.
     """
-    holders: dict[str, list[tuple[Json, Json]]] = {}
-    for pod in pods:
-        if pod.get("placeholder"):
-            continue  # its GPUs are free: a pod that needs them preempts it
+    # The GPUs of a placeholder are free: a pod that needs them preempts it.
+    having = [pod for pod in pods if not pod.get("placeholder")]
+    holders: dict[str, list[Holder]] = {}
+    unmeasured: Counter[str] = Counter()
+    uses: dict[PodName, set[GpuClass]] = {}
+    members: dict[WorkloadName, list[Json]] = {}
+    for pod in having:
+        members.setdefault(_workload(pod), []).append(pod)
         for device in pod.get("devices") or ():
             holders.setdefault(str(device.get("device", "")), []).append((pod, device))
-    found = []
+        if more := _unreported(pod):
+            unmeasured[_absence(pod) or NOT_NAMED] += more
+        uses[_name(pod)] = {"unmeasured"} if more else set()
+    held = len(holders) + unmeasured.total()
+    idle: list[tuple[list[Holder], float]] = []
     for some in holders.values():
         since = _since(some)
-        if since is not None and now - since >= minimum:
-            found.append(_idle(some, since, prices, team_label))
+        of = _class(some, since, now, minimum)
+        for pod, _ in some:
+            uses[_name(pod)].add(of)
+        if of == "idle" and since is not None:
+            idle.append((some, since))
+        elif of == "unmeasured":
+            unmeasured[_reason(some)] += 1
+    found = []
+    for some, since in idle:
+        pod, _ = some[0]
+        others = _others(members[_workload(pod)], uses) if whole else _UNKNOWN
+        found.append(_idle(some, since, prices, team_label, others))
     found.sort(key=lambda device: (device.since, device.namespace, device.pods))
-    return found, len(holders)
+    return HeldGpus(found, held, unmeasured, sum(map(_unsized, having)))
+
+
+def _unreported(pod: Json) -> int:
+    """Return the devices of a pod that no exporter reports."""
+    return int(pod.get("unreportedDevices", 0))
+
+
+def _unsized(pod: Json) -> bool:
+    """Return whether a pod holds devices that nobody reports, and nobody knows how many."""
+    known = pod.get("devices") or _unreported(pod)
+    return not known and bool(pod.get("node") and _absence(pod))
+
+
+PodName = tuple[str, str]
+"""Namespace and name."""
+WorkloadName = tuple[str, str, str]
+"""Namespace, kind and name."""
+_UNKNOWN: Final = "unknown"
+"""The other pods of a workload were not looked at."""
+
+
+def _name(pod: Json) -> PodName:
+    return str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"])
+
+
+def _workload(pod: Json) -> WorkloadName:
+    above = pod.get("workload") or {}
+    return str(pod["metadata"]["namespace"]), str(above.get("kind")), str(above.get("name"))
+
+
+def _others(pods: Sequence[Json], uses: Mapping[PodName, set[GpuClass]]) -> str:
+    """Return what the pods of a workload do; empty if all of them are idle."""
+    states = Counter(_state(pod, uses[_name(pod)]) for pod in pods)
+    idle = states.pop("idle", 0)
+    if not states:
+        return ""
+    said = f"{idle} of {count(len(pods), 'pod')} {'is' if idle == 1 else 'are'} idle"
+    rest = (f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in sorted(states.items()))
+    return ", ".join((said, *rest))
+
+
+def _state(pod: Json, use: set[GpuClass]) -> str:
+    """Return what a pod does with all of its devices."""
+    if "busy" in use:
+        return "busy"
+    if use == {"idle"}:
+        return "idle"
+    return "not measured" if pod.get("node") or use else "without a node"
+
+
+def _class(some: Sequence[Holder], since: float | None, now: float, minimum: float) -> GpuClass:
+    """Return what a held device does."""
+    values = (_number(device, UTILIZATION) for _, device in some)
+    util = next((value for value in values if value is not None), None)
+    ago = None if since is None else now - since
+    return gpu_class(util, str(some[0][0]["metadata"]["name"]), ago, None, minimum)
+
+
+def _reason(some: Sequence[Holder]) -> str:
+    """Return why a held device is not measured."""
+    for pod, device in some:
+        if found := _absence(pod) or _without(device.get("leftOut")):
+            return found
+    return NOT_NAMED
+
+
+def _absence(pod: Json) -> str:
+    """Return why a pod that holds a device has no utilization; empty if it has one, or if it holds
+    none."""
+    return _without(pod.get("absent"))
+
+
+def _without(rows: Iterable[Json] | None) -> str:
+    """Return the reason without a utilization among the reasons of missing values."""
+    found = (str(row["reason"]) for row in rows or () if UTILIZATION in (row.get("metrics") or ()))
+    return next(found, "")
 
 
 async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[IdleDevice]:
@@ -74,7 +197,7 @@ async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[Id
     for device in devices:
         key = (device.namespace, device.workload)
         kind, _, name = device.workload.partition("/")
-        if kind in _SCALED and key not in hints and len(hints) < MOST:
+        if device.scaled and key not in hints and len(hints) < MOST:
             hints[key] = device.hint
             with suppress(ClientError):
                 of = await read_changed(api, kind, device.namespace, name)
@@ -85,7 +208,7 @@ async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[Id
     return found
 
 
-def _since(holders: list[tuple[Json, Json]]) -> float | None:
+def _since(holders: list[Holder]) -> float | None:
     """Return the epoch seconds since which a device is idle for its pods; None if it works."""
     times = []
     for pod, device in holders:
@@ -102,8 +225,13 @@ _CREATED: Final = "creationTimestamp"
 
 
 def _idle(
-    holders: list[tuple[Json, Json]], since: float, prices: PriceList, team_label: str
+    holders: list[Holder], since: float, prices: PriceList, team_label: str, others: str
 ) -> IdleDevice:
+    """Return an idle device.
+
+    Args:
+        others: what the pods of its workload do; empty if all of them are idle.
+    """
     pod, device = holders[0]
     meta = pod["metadata"]
     workload = pod.get("workload") or {}
@@ -124,17 +252,19 @@ def _idle(
         price=prices.of(
             model, profile, str(device.get("instanceType", "")), str(device.get("capacityType", ""))
         ),
-        hint=_hint(str(meta["namespace"]), str(meta["name"]), workload),
+        hint=_hint(str(meta["namespace"]), str(meta["name"]), workload, others),
+        scaled=str(workload.get("kind", "")) in _SCALED and not others,
     )
 
 
-def _hint(namespace: str, pod: str, workload: Json) -> str:
-    """Return a suggestion; nothing is ever deleted."""
+def _hint(namespace: str, pod: str, workload: Json, others: str) -> str:
+    """Return a suggestion; nothing is ever deleted, and no pod is stopped that may work."""
     kind = str(workload.get("kind", ""))
-    if kind in _SCALED:
+    if kind in _SCALED and not others:
         return f"scale {kind} {workload['name']} in namespace {namespace} to 0 if nobody uses it"
     owner = f"{kind} {workload.get('name')}" if kind else f"pod {pod}"
-    return f"ask the owner of {owner} in namespace {namespace} whether it is still used"
+    ask = f"ask the owner of {owner} in namespace {namespace} whether it is still used"
+    return f"{others}: {ask}" if kind and others and others != _UNKNOWN else ask
 
 
 def _number(device: Json, metric: str) -> float | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
 from adapter.config.process.output import Screen, table
-from adapter.figures import age, memory
-from adapter.tools.client.command import BLOCKED, FINE
+from adapter.figures import age, count, memory
+from adapter.tools.client.command import BLOCKED, FINE, UNSEEN
 from adapter.tools.idle.cells import amount, safe_cell
 from apiservice.wire import instant
 
@@ -48,6 +48,8 @@ class IdleDevice:
     price: float | None
     """Per hour; None if the model has no price."""
     hint: str
+    scaled: bool = False
+    """All pods of its workload are idle, and the hint is to scale it to 0."""
 
     def cost(self, now: float) -> float | None:
         """Return what the idle time has cost so far."""
@@ -71,7 +73,7 @@ class IdleReport:
     """The longest idle first."""
     now: float
     held: int
-    """Devices that pods hold, idle or not."""
+    """Devices that pods hold: idle, busy and not measured."""
     currency: str
     prices_note: str
     """What a reader of the sums has to know about the prices; empty if nothing."""
@@ -80,27 +82,59 @@ class IdleReport:
     """Seconds; devices that are idle for less are left out."""
     namespace: str = ""
     """The only namespace that was looked at; empty for all."""
+    unmeasured: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> held devices of which nobody knows whether they are idle."""
+    unsized: int = 0
+    """Pods that hold devices that nobody reports, and it is not known how many."""
 
     @property
     def status(self) -> int:
-        """1 if a device is idle."""
-        return BLOCKED if self.devices else FINE
+        """1 if a device is idle; 2 if none is, and one could not be looked at."""
+        unseen = UNSEEN if self.unmeasured or self.unsized else FINE
+        return BLOCKED if self.devices else unseen
 
     def lines(self, screen: Screen) -> list[str]:
-        """Return the table, and the sum."""
+        """Return the table, the sum, and what is not known."""
+        unknown = [part for line in self.unknown() for part in screen.wrap(line)]
         if not self.devices:
-            least = age(self.minimum)
-            if not self.held:
-                return [
-                    f"No pod{self._place()} holds a GPU that an exporter reports.{self._hint()}"
-                ]
-            held = f"{self.held} GPU{'' if self.held == 1 else 's'}"
-            pods = f"pods{self._place()}"
-            return [
-                f"Of {held} that {pods} hold, none has been idle for {least} or more.{self._hint()}"
-            ]
+            return [*self._none(), *unknown]
         rows = self._groups() if self.by else self._rows()
-        return [*rows, "", *self._summary(screen)]
+        return [*rows, "", *self._summary(screen, unknown)]
+
+    def unknown(self) -> list[str]:
+        """Return how many devices could not be looked at, and why."""
+        found = []
+        if total := sum(self.unmeasured.values()):
+            ordered = sorted(self.unmeasured.items(), key=lambda row: (-row[1], row[0]))
+            why = ", ".join(f"{number} {reason}" for reason, number in ordered)
+            found.append(
+                f"{total} of the {count(self.held, 'GPU')} "
+                f"{'is' if total == 1 else 'are'} not measured, so nobody knows whether "
+                f"{'it is' if total == 1 else 'they are'} idle, or what that costs: {why}."
+            )
+        if self.unsized:
+            one = self.unsized == 1
+            found.append(
+                f"{count(self.unsized, 'pod')} {'holds' if one else 'hold'} GPUs that nobody "
+                "reports, and it is not known how many: they are not counted."
+            )
+        return found
+
+    def _none(self) -> list[str]:
+        """Return that no device is known to be idle."""
+        pods, least = f"pods{self._place()}", age(self.minimum)
+        measured = self.held - sum(self.unmeasured.values())
+        if not self.held:
+            if self.unsized:
+                return []
+            return [f"No pod{self._place()} holds a GPU that an exporter reports.{self._hint()}"]
+        if not measured:
+            return [f"No GPU that {pods} hold is measured.{self._hint()}"]
+        none = "none" if measured == self.held else "no measured one"
+        held = count(self.held, "GPU")
+        return [
+            f"Of {held} that {pods} hold, {none} has been idle for {least} or more.{self._hint()}"
+        ]
 
     def _place(self) -> str:
         return f" of namespace {self.namespace}" if self.namespace else ""
@@ -109,7 +143,15 @@ class IdleReport:
         return " -A looks at all namespaces." if self.namespace else ""
 
     def json(self) -> Json:
-        """Return the devices, and the sums."""
+        """Return the idle devices, the sums, and what is not known."""
+        return self.idle() | {
+            "unmeasured": sum(self.unmeasured.values()),
+            "unmeasuredReasons": dict(sorted(self.unmeasured.items())),
+            "unsizedPods": self.unsized,
+        }
+
+    def idle(self) -> Json:
+        """Return the idle devices, and the sums."""
         return {
             "namespace": self.namespace or None,
             "devices": [self._object(device) for device in self.devices],
@@ -166,18 +208,19 @@ class IdleReport:
         header = (self.by.upper(), "GPUS", "PODS", "PRICE/H", "SO FAR")
         return table([(*row[:3], amount(row[3]), amount(row[4])) for row in ordered], header)
 
-    def _summary(self, screen: Screen) -> list[str]:
-        count = len(self.devices)
+    def _summary(self, screen: Screen, unknown: Sequence[str]) -> list[str]:
+        idle = len(self.devices)
         price = _sum(device.price for device in self.devices)
         cost = _sum(device.cost(self.now) for device in self.devices)
         missing = sum(device.price is None for device in self.devices)
         pods = f"pods{self._place()}"
-        said = f"{count} of {self.held} GPUs that {pods} hold {'are' if count > 1 else 'is'} idle"
+        said = f"{idle} of {self.held} GPUs that {pods} hold {'are' if idle > 1 else 'is'} idle"
         if price is not None and cost is not None:
             said += f": {amount(price)} {self.currency} an hour, {amount(cost)} so far"
         lines = [screen.style(said, "bold")]
         if missing:
             lines.append(f"{missing} of them have a model without a price: see --prices.")
+        lines += unknown
         if self.prices_note:
             lines.append(self.prices_note)
         longest = self.devices[0]

@@ -97,6 +97,6 @@ async def read_idle(
     pods = await asyncio.gather(*(read(*pod) for pod in found.pods))
     with odd_answers():
         existing = [pod for pod in pods if pod is not None]
-        devices, held = idle_devices(existing, prices, team_label, now, idle_after)
-    held = held if found.held is None else max(found.held, len(devices))
-    return IdleReport(devices, now, held, prices.currency, prices.note, minimum=idle_after)
+        seen = idle_devices(existing, prices, team_label, now, idle_after, whole=False)
+    held = seen.held if found.held is None else max(found.held, len(seen.idle))
+    return IdleReport(seen.idle, now, held, prices.currency, prices.note, minimum=idle_after)

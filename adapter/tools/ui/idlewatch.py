@@ -76,6 +76,6 @@ class IdleWatch:
             )
         except ClientError as failure:
             error = str(failure)
-        body = self.report.json() if self.report is not None else {"devices": []}
+        body = self.report.idle() if self.report is not None else {"devices": []}
         content = body | {"left": found.left, "error": error}
         self._parts.publish("idle", msgspec.json.encode(content))

@@ -159,9 +159,10 @@ function showIdle() {
   const { filters } = route();
   const { idle } = now;
   const all = idle?.devices ?? [];
+  const unread = now.verdict?.pods?.unmeasured ?? 0;
   const shown = filter.idle(all, now.gpus, filters);
   const price = idle?.pricePerHour === null || idle?.pricePerHour === undefined ? "" : ` · ${money(idle.pricePerHour, idle.currency)} an hour`;
-  tally("idle", shown.length, idle ? all.length : null, "idle GPU", `${price}${idle?.left ? ` · ${idle.left} more not looked at` : ""}`);
+  tally("idle", shown.length, idle ? all.length : null, "idle GPU", `${price}${idle?.left ? ` · ${idle.left} more not looked at` : ""}${unread ? ` · ${count(unread, "pod")} without a value` : ""}`);
   if (!get("idle-tools").firstChild) get("idle-tools").append(h("a.button.small", { href: "/api/idle.csv", download: "idle.csv" }, "Download CSV"));
   get("idle-tools").hidden = !all.length;
   place(get("idle-body"), idleList.element, shown.length ? null : noIdle(idle, all.length));
@@ -176,6 +177,8 @@ function noIdle(idle, all) {
   if (!all && !["ok", "waiting"].includes(state)) return empty("No data.", "Idle GPUs are found from the pods, and these could not be read.");
   if (!all && counted) return empty(`${count(counted, "idle GPU")} not listed yet.`, "The pods that hold them are read less often than the rest.");
   if (!idle || all || state !== "ok") return nothing("gpupods", all, "Nothing is known about idle GPUs yet.", "Idle GPUs are read less often than the rest.");
+  const unread = now.verdict?.pods?.unmeasured ?? 0;
+  if (unread) return empty("No GPU with a value is idle.", `${count(unread, "pod")} ${unread === 1 ? "has" : "have"} no value: nobody knows whether their GPUs are idle.`);
   return empty("No held GPU is idle.", idle.held ? `Pods hold ${count(idle.held, "GPU")}.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.");
 }
 

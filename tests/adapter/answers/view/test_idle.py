@@ -80,7 +80,7 @@ def test_the_gpu_of_a_placeholder_is_free_and_not_idle() -> None:
 def test_idle_lists_and_prices_no_placeholder() -> None:
     viewer = Viewer(_held_by_placeholders())
     pods = [viewer.pods.get(name, 196.0) for name in ("llm-0", "llm-1")]
-    found, held = idle_devices(pods, PriceList({"A100": 2.0}), "team", 196.0, 0.0)
+    found, held, *_ = idle_devices(pods, PriceList({"A100": 2.0}), "team", 196.0, 0.0)
     assert [(device.uuid, device.pods) for device in found] == [("GPU-1", ("llm-1",))]
     assert held == 1, "a GPU that only holds room is not held by work"
 

@@ -7,15 +7,17 @@ import io
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 import pytest
 import yaml
 
 from adapter.config.process.output import Screen
-from adapter.pipeline.cluster.pod import Owner
+from adapter.pipeline.cluster.pod import Owner, Pod
+from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
 from adapter.tools.idle import prices
-from adapter.tools.idle.find import Json, idle_devices
+from adapter.tools.idle.find import Json, idle_devices, with_lasting_hints
 from adapter.tools.idle.prices import InstancePrice, PriceList, load
 from adapter.tools.idle.report import CSV_HEADER, GROUPS, IdleReport
 from tests.adapter.answers.view.viewer import Viewer
@@ -65,8 +67,17 @@ def objects() -> list[Json]:
 
 
 def report(by: str = "", minimum: float = 600.0, prices: PriceList = PRICES) -> IdleReport:
-    devices, held = idle_devices(objects(), prices, "team", NOW, minimum)
-    return IdleReport(devices, NOW, held, prices.currency, prices.note, by, minimum)
+    return reported(objects(), by, minimum, prices)
+
+
+def reported(
+    pods: list[Json], by: str = "", minimum: float = 600.0, prices: PriceList = PRICES
+) -> IdleReport:
+    found = idle_devices(pods, prices, "team", NOW, minimum)
+    return IdleReport(
+        found.idle, NOW, found.held, prices.currency, prices.note, by, minimum,
+        unmeasured=found.unmeasured, unsized=found.unsized,
+    )  # fmt: skip
 
 
 def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
@@ -76,8 +87,9 @@ def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
 
 def test_a_name_cannot_run_a_command_in_the_hint() -> None:
     for pod in (pods := objects()):
-        pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
-    devices, _ = idle_devices(pods, PRICES, "team", NOW, 600.0)
+        if pod["metadata"]["name"] == "llm-abc-x":
+            pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
+    devices = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
     # A hint is a command only for an object that was read.
     assert devices[0].hint == (
         "scale Deployment x; touch /tmp/evil in namespace ml to 0 if nobody uses it"
@@ -89,8 +101,7 @@ def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> N
     for pod in pods:
         pod["metadata"]["labels"] = {"team": "=1+1\x1b[2J\x9b2J"}
         pod["devices"][0]["model"] = "+1|cmd\r=2"
-    devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
-    text = IdleReport(devices, NOW, held, "EUR", "").csv()
+    text = reported(pods).csv()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["model"] for row in rows} == {"'+1|cmd =2"}
     assert {row["team"] for row in rows} == {"'=1+1 [2J 2J"}
@@ -107,6 +118,118 @@ def test_what_is_idle_for_less_is_left_out() -> None:
     assert nothing.status == 0
     unheld = replace(nothing, held=0).lines(Screen())
     assert unheld == ["No pod holds a GPU that an exporter reports."]
+
+
+def halved(*more: Pod) -> list[Json]:
+    """The pods, and two on a node whose exporter has answered for no longer than an hour."""
+    pods = (make_pod("seen", node="n1"), make_pod("lost", node="n2"), make_pod("lost-2", node="n2"))
+    world = World(*pods, *more)
+    for time in range(0, int(NOW), 1200):
+        world.scrape(row(UTIL, 0, "seen", uuid="GPU-0"), float(time), node="n1", origin="one")
+        if time <= HOUR:
+            page = row(UTIL, 0, "lost", uuid="GPU-1") + row(UTIL, 0, "lost-2", uuid="GPU-2")
+            world.scrape(page, float(time), node="n2", origin="two")
+    view = Viewer(world).pods
+    return [view.get(name, NOW - 1200) for name in view.names()]
+
+
+def test_gpus_without_a_value_are_held_and_counted_with_their_reason() -> None:
+    found = reported(halved())
+    assert found.lines(Screen(width=200))[-3:-1] == [
+        "1 of 3 GPUs that pods hold is idle: 4.00 EUR an hour, 40.00 so far",
+        (
+            "2 of the 3 GPUs are not measured, so nobody knows whether they are idle, or what that "
+            "costs: 2 no_exporter_on_node."
+        ),
+    ]
+    body = found.json()
+    assert (body["held"], body["unmeasured"]) == (3, 2)
+    assert body["unmeasuredReasons"] == {"no_exporter_on_node": 2}
+    assert body["pricePerHour"] == 4.0
+
+
+def test_none_is_idle_is_not_said_of_gpus_without_a_value() -> None:
+    found = reported(halved(), minimum=11 * HOUR)
+    assert found.lines(Screen(width=200)) == [
+        "Of 3 GPUs that pods hold, no measured one has been idle for 11h or more.",
+        (
+            "2 of the 3 GPUs are not measured, so nobody knows whether they are idle, or what that "
+            "costs: 2 no_exporter_on_node."
+        ),
+    ]
+    assert found.status == 2
+    lost = [pod for pod in halved() if pod["metadata"]["name"] != "seen"]
+    assert reported(lost).lines(Screen(width=200))[0] == "No GPU that pods hold is measured."
+    assert reported(lost).status == 2
+
+
+def test_a_stale_value_does_not_show_that_a_gpu_works() -> None:
+    pods = (make_pod("stale", node="n1"),)
+    world = World(*pods)
+    world.scrape(row(UTIL, 0, "stale", uuid="GPU-0"), NOW - 200, node="n1")
+    found = reported([Viewer(world).pods.get("stale", NOW)])
+    assert (found.held, found.unmeasured, found.status) == (1, {"stale": 1}, 2)
+
+
+def test_how_many_gpus_of_a_shared_node_a_pod_holds_is_not_made_up() -> None:
+    labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+    pods = [make_pod(f"part-{i}", node="n1") for i in range(3)]
+    view = Viewer(World(*pods, nodes={"n1": labels})).pods
+    found = reported([view.get(name, NOW) for name in view.names()])
+    assert (found.held, found.unmeasured, found.unsized, found.status) == (0, {}, 3, 2)
+    assert found.lines(Screen(width=200)) == [
+        "3 pods hold GPUs that nobody reports, and it is not known how many: they are not counted."
+    ]
+
+
+def team(*busy: float | None) -> list[Json]:
+    """The pods of one Deployment, each with a utilization, or on a node without an exporter."""
+    labels = {"pod-template-hash": "abc"}
+    world = World(
+        *[
+            make_pod(
+                f"llm-abc-{i}", node="n2" if util is None else "n1", owner=OWNER, labels=labels
+            )
+            for i, util in enumerate(busy)
+        ]
+    )
+    for time in range(0, int(NOW), 1200):
+        page = "".join(
+            row(UTIL, util, f"llm-abc-{i}", uuid=f"GPU-{i}")
+            for i, util in enumerate(busy)
+            if util is not None
+        )
+        world.scrape(page, float(time), node="n1")
+    view = Viewer(world).pods
+    return [view.get(name, NOW - 1200) for name in view.names()]
+
+
+@pytest.mark.parametrize(
+    ("pods", "says"),
+    [
+        (team(0, None, None), "1 of 3 pods is idle, 2 are not measured"),
+        (team(0, 0, 70), "2 of 3 pods are idle, 1 is busy"),
+        (team(0, 70, None), "1 of 3 pods is idle, 1 is busy, 1 is not measured"),
+    ],
+)
+async def test_no_command_stops_a_pod_that_is_busy_or_not_measured(
+    pods: list[Json], says: str
+) -> None:
+    found = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
+    hint = f"{says}: ask the owner of Deployment llm in namespace ml whether it is still used"
+    assert found[0].hint == hint
+    # Without a read of what manages the workload: an access that cannot be used fails.
+    kept = await with_lasting_hints(cast("Api", None), found)
+    assert kept == found
+    assert f"Longest idle: {hint}" in reported(pods).lines(Screen(width=200))
+
+
+def test_a_workload_of_which_all_pods_are_idle_may_be_scaled() -> None:
+    scale = "scale Deployment llm in namespace ml to 0 if nobody uses it"
+    assert {device.hint for device in reported(team(0, 0)).devices} == {scale}
+    # The page reads the pods that seem idle, and not the others of their workloads.
+    (one,) = idle_devices(team(0), PRICES, "team", NOW, 600.0, whole=False).idle
+    assert one.hint == "ask the owner of Deployment llm in namespace ml whether it is still used"
 
 
 @pytest.mark.parametrize("by", GROUPS)
@@ -140,8 +263,7 @@ def test_a_model_without_a_price_has_none_and_is_counted() -> None:
 def test_a_name_that_a_spreadsheet_would_run_is_quoted() -> None:
     pods = objects()
     pods[-1]["metadata"]["labels"]["team"] = "=HYPERLINK(1)"
-    devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
-    text = IdleReport(devices, NOW, held, "EUR", "").csv()
+    text = reported(pods).csv()
     assert "'=HYPERLINK(1)" in text
 
 
@@ -333,5 +455,5 @@ def test_an_idle_gpu_has_the_price_of_its_node() -> None:
         for device in pod["devices"]:
             device |= {"instanceType": "p5.48xlarge", "capacityType": "spot"}
     spot = PriceList({"H100": 4.0}, instances={"p5.48xlarge": InstancePrice(3.0, 1.0)})
-    devices, _ = idle_devices(pods, spot, "team", NOW, 600.0)
+    devices = idle_devices(pods, spot, "team", NOW, 600.0).idle
     assert {device.price for device in devices} == {1.0}
