@@ -96,10 +96,12 @@ class ViewProvider(Protocol):
         """
 
     def labels(self, key: Key) -> Mapping[str, str]:
-        """Return an object's labels; empty if it no longer exists. Fast."""
+        """Return an object's labels; empty without any, and if it no longer exists. Fast."""
+        return {}
 
     def fields(self, key: Key) -> Mapping[str, str]:
         """Return an object's selectable fields (``ViewResource.fields``). Fast."""
+        return {}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """Return an object's cells, one for each column; None if it no longer exists.

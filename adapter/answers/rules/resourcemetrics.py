@@ -18,6 +18,7 @@ from apiservice.view.resource import (
     Key,
     ServedResource,
     ViewGroup,
+    ViewProvider,
     ViewResource,
 )
 from apiservice.wire import duration, instant
@@ -88,7 +89,7 @@ NODES: Final = ViewResource(
 )
 
 
-class PodMetrics:
+class PodMetrics(ViewProvider):
     """Implements :class:`apiservice.view.resource.ViewProvider`.
 
     Args:
@@ -123,10 +124,6 @@ class PodMetrics:
         pod = self._pods.get(*key)
         return {} if pod is None else pod.labels
 
-    def fields(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
-
     def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
         """See the port."""
         usage = self._usage(key)
@@ -152,7 +149,7 @@ class PodMetrics:
         return pod is not None and pod.phase == _RUNNING
 
 
-class NodeMetrics:
+class NodeMetrics(ViewProvider):
     """Implements :class:`apiservice.view.resource.ViewProvider`.
 
     Args:
@@ -185,10 +182,6 @@ class NodeMetrics:
         """See the port."""
         node = self._nodes.get(key.name)
         return {} if node is None else node.labels
-
-    def fields(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
 
     def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
         """See the port."""

@@ -15,7 +15,7 @@ from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodelabels import has_gpus, pool
 from apiservice.runtime.steps import Steps, parts
-from apiservice.view.resource import Column, Key, RawCell, ViewResource
+from apiservice.view.resource import Column, Key, RawCell, ViewProvider, ViewResource
 
 _STEP: Final = 256
 """Nodes, or devices, that one step looks at."""
@@ -68,7 +68,7 @@ GPUNODES: Final = ViewResource(
 )
 
 
-class GpuNodes:
+class GpuNodes(ViewProvider):
     """Implements :class:`apiservice.view.resource.ViewProvider`.
 
     Args:
@@ -115,10 +115,6 @@ class GpuNodes:
         """See the port."""
         node = self._standings.nodes.get(key.name)
         return node.labels if node is not None else {}
-
-    def fields(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""

@@ -17,7 +17,7 @@ from adapter.answers.view.standings import NodeStandings
 from adapter.figures import percent
 from adapter.pipeline.cluster.nodelabels import pool
 from apiservice.runtime.steps import Steps, parts
-from apiservice.view.resource import Column, Key, RawCell, ViewResource
+from apiservice.view.resource import Column, Key, RawCell, ViewProvider, ViewResource
 
 NO_POOL: Final = "no-pool"
 """The name for nodes whose labels name no pool."""
@@ -104,7 +104,7 @@ GPUPOOLS: Final = ViewResource(
 )
 
 
-class GpuPools:
+class GpuPools(ViewProvider):
     """Implements :class:`apiservice.view.resource.ViewProvider`.
 
     Args:
@@ -156,14 +156,6 @@ class GpuPools:
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
         yield from self.pools(now)
-
-    def labels(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
-
-    def fields(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -12,7 +12,7 @@ from adapter.answers.history.ring import MINUTE, HistoryRing
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.schema import integer, listed, struct, text
 from apiservice.runtime.steps import Steps, at_once
-from apiservice.view.resource import Column, Key, RawCell, ViewResource
+from apiservice.view.resource import Column, Key, RawCell, ViewProvider, ViewResource
 from apiservice.wire import instant
 
 _SECONDS: Final = MINUTES * MINUTE
@@ -39,7 +39,7 @@ HISTORYHOURS: Final = ViewResource(
 )
 
 
-class HistoryHours:
+class HistoryHours(ViewProvider):
     """Implements :class:`apiservice.view.resource.ViewProvider`.
 
     Args:
@@ -62,14 +62,6 @@ class HistoryHours:
         if hour is not None and hour in map(_number, keys):
             self._open = yield from self._ring.stored(hour)
         yield
-
-    def labels(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
-
-    def fields(self, key: Key) -> Mapping[str, str]:
-        """See the port."""
-        return {}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
