@@ -176,10 +176,6 @@ class Snapshot:
             return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
-        if failing := self._failing(
-            value, pod.node, now, pod if self._about_servers(metric) else None
-        ):
-            return failing
         asked = self._catalog.metrics[metric]
         return self._rejects.explain(value, asked, self.naming(pod.ref), now)
 

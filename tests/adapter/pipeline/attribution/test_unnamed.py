@@ -142,6 +142,16 @@ def test_an_old_value_of_an_exporter_that_fails_now_names_the_exporter_and_its_e
     assert (of_node.reason, of_node.detail) == (found.reason, found.detail)
 
 
+def test_an_old_value_of_a_server_that_fails_now_names_its_page_and_its_error() -> None:
+    made = world(Pages(server=(page(T, "HTTP status 500"),)))
+    queue = 'vllm:num_requests_waiting{model_name="m",engine="0"} 3\n'
+    made.scrape(queue, T, pod=PodRef("ml", "llm"), serves=True)
+    assert made.value("llm", WAITING, T + 10) == 3.0
+    found = absent(made, WAITING, T + 70)
+    assert found.reason == "server_down"
+    assert found.detail == "no samples from http://e/metrics for 70 s: HTTP status 500"
+
+
 def test_the_reason_of_an_old_value_changes_with_the_next_read() -> None:
     made = world(Pages(), MINE)
     assert absent(made, time=T + 70).reason == "stale"
