@@ -102,7 +102,7 @@ class DoctorReport:
         for note in self.notes:
             yield from screen.wrap(f"note: {note}")
         parts = [
-            f"{counts['fine']} checks fine",
+            f"{count(counts['fine'], 'check')} fine",
             count(counts["errors"], "error"),
             count(counts["warnings"], "warning"),
         ]
@@ -111,7 +111,8 @@ class DoctorReport:
         if counts["partial"]:
             parts.append(f"{counts['partial']} could be checked only in part")
         if counts["skipped"]:
-            parts.append(f"{counts['skipped']} do not apply")
+            verb = "does" if counts["skipped"] == 1 else "do"
+            parts.append(f"{counts['skipped']} {verb} not apply")
         yield from screen.wrap(f"{', '.join(parts)}; {self.source}")
         if self.parts:
             first = self.parts[0].result.check.id

@@ -18,6 +18,7 @@ from adapter.pipeline.attribution.reasons import REASONS
 from adapter.tools.client.access import Api, cluster
 from adapter.tools.client.command import UNSEEN, complain, print_document, show
 from adapter.tools.client.errors import ClientError, odd_answers
+from adapter.tools.client.naming import check_namespace
 from adapter.tools.client.options import ClientOptions
 from adapter.tools.doctor import bundle, text
 from adapter.tools.doctor.collect import Collector
@@ -124,6 +125,8 @@ async def _look(api: Api, options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     access = options.access
     inside = access.kubeconfig is None and in_cluster()
     collector = Collector(api, inside, namespace=access.namespace)
+    if access.namespace:
+        await check_namespace(api)
     facts = await collector.facts()
     return facts, _report(facts, options, f"server {api.origin}", collector.notes)
 
@@ -136,13 +139,14 @@ def chosen(words: Sequence[str]) -> frozenset[str]:
     """
     checks = list(registered())
     by_word = {each.id.lower(): {each.id} for each in checks}
+    written = {each.id.lower(): each.id for each in checks}
     for each in checks:
         for word in (each.section.value.replace(" ", "-"), each.section.value.rpartition(" ")[2]):
             by_word.setdefault(word, set()).add(each.id)
     found: set[str] = set()
     for word in words:
         if word.lower() not in by_word:
-            near = nearest(word.lower(), by_word)
+            near = [written.get(each, each) for each in nearest(word.lower(), by_word)]
             sections = ", ".join(each.value.replace(" ", "-") for each in CheckSection)
             hint = f"did you mean {' or '.join(near)}?" if near else f"sections are {sections}"
             raise click.UsageError(f"--only {word}: no check and no section: {hint}")

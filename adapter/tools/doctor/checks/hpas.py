@@ -64,13 +64,16 @@ def no_room(facts: Facts) -> Iterator[Finding]:
     """
     for hpa in facts.hpas.read():
         if hpa.high is not None and hpa.low == hpa.high and asks_ours(facts, hpa):
-            yield Finding(
+            found = Finding(
                 hpa.subject,
                 f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
-                f"raise spec.maxReplicas to the replicas that you can afford (the command says "
-                f"{hpa.high + 1}), or delete the HPA",
+                "raise spec.maxReplicas to the replicas that you can afford, or delete the HPA",
                 patch(hpa, "spec.maxReplicas", hpa.high + 1),
             )
+            if found.command:
+                said = f"afford (the command says {hpa.high + 1})"
+                found = found._replace(advice=found.advice.replace("afford", said))
+            yield found
 
 
 def asks_ours(facts: Facts, hpa: Hpa) -> bool:

@@ -33,6 +33,11 @@ def found(identity: str, *findings: Finding) -> Result:
     return Result(CHECKS[identity], Outcome.FOUND if findings else Outcome.FINE, findings)
 
 
+def found_by(facts: Any, identity: str) -> tuple[Finding, ...]:
+    (result,) = run(facts, {identity})
+    return result.findings
+
+
 def lines(*results: Result, quiet: bool = True) -> list[str]:
     return DoctorReport(list(results), "server s", quiet=quiet).lines(Screen())
 
@@ -111,7 +116,7 @@ def test_only_names_checks_and_sections(tmp_path: Path) -> None:
         section = doctor(lab, "--only", "gpus")
     wanted = {each.id for each in registered() if each.section is CheckSection.HPAS} | {"GMA001"}
     assert {row["id"] for row in rows} == wanted
-    assert (wrong.code, "did you mean gma001" in wrong.output) == (2, True)
+    assert (wrong.code, "did you mean GMA001" in wrong.output) == (2, True)
     assert (section.code, "no check and no section" in section.output) == (2, True)
 
 
@@ -199,6 +204,31 @@ def test_a_check_that_could_not_be_made_is_not_green(tmp_path: Path) -> None:
     found = json.loads(ended.output)
     assert (found["summary"]["errors"], found["summary"]["fine"] > 0) == (0, True)
     assert (ended.code, found["status"], able.code) == (2, 2, 0)
+
+
+def test_one_check_is_in_the_singular() -> None:
+    skipped = Result(CHECKS["GMA012"], Outcome.SKIPPED, why="no node")
+    (line, _) = lines(found("GMA001"), skipped, quiet=False)[-2:]
+    assert line == "1 check fine, 0 errors, 0 warnings, 1 does not apply; server s"
+
+
+def test_a_namespace_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with api_server(tmp_path) as lab:
+        small(lab[0])
+        lab[0].answers["/api/v1/namespaces"] = [{"metadata": {"name": "chat"}}]
+        ended = doctor(lab, "-n", "chta")
+    assert ended.code == 2
+    assert "namespace 'chta' does not exist: did you mean chat?" in ended.output
+
+
+def test_a_command_is_named_only_where_it_is_printed() -> None:
+    facts: Any = clean()
+    FAULTS["GMA405"][0](facts)
+    (live,) = found_by(facts, "GMA405")
+    assert "(the command says " in live.fix
+    facts.hpas = Fact([each._replace(origin="hpa.yaml") for each in facts.hpas.read()])
+    (file,) = found_by(facts, "GMA405")
+    assert (file.command, "the command says" in file.fix) == ("", False)
 
 
 def test_a_check_made_in_part_is_not_green() -> None:
