@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from adapter.config.process.output import Screen, table
+from adapter.figures import count
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
@@ -98,6 +100,27 @@ async def _named_gpu(api: Api, name: str) -> Json:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise
+            raise await _unreported(api, name) or error from None
     names = ", ".join(str(row["metadata"]["name"]) for row in found[:5])
     raise ClientError(f"{len(found)} GPUs have the UUID {name!r}: name one of them, {names}")
+
+
+async def _unreported(api: Api, name: str) -> ClientError | None:
+    """Return that no exporter reports GPUs of the node that a name of a GPU begins with, and why
+    its pods have no value; None if there is no such node."""
+    node = name.rpartition(".gpu")[0]
+    if not node:
+        return None
+    try:
+        found = await api.get(f"{VIEW}/gpunodes/{quote(node, safe='')}")
+        silent = int(found.get("silent") or 0)
+        pods = await api.list(f"{VIEW}/gpupods", fields=f"node={node}") if silent else []
+    except ClientError:
+        return None
+    if not silent:
+        return None
+    whys = (str((pod.get("reason") or {}).get("message") or "") for pod in pods)
+    why = next(filter(None, whys), "")
+    text = f"no exporter reports {count(silent, 'GPU')} of node {node} now, so {name} has no value"
+    said = f"{text}: {why}" if why else text
+    return ClientError(f"{said}; see: gpu-metrics-adapter explain node {node}", 404)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, count, memory
@@ -23,6 +23,11 @@ CSV_HEADER: Final = (
     *("idle_since", "idle_hours", "memory_used_bytes", "memory_total_bytes"),
     *("price_per_hour", "cost_so_far", "currency", "hint"),
 )
+
+CSV_GROUPS: Final = (
+    *("gpus", "pods", "price_per_hour", "cost_so_far", "without_price", "currency"),
+)
+"""The header with ``--by``, after its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,19 @@ GROUPS: Final[dict[str, Callable[[IdleDevice], str]]] = {
     "model": lambda device: device.model or _NONE,
 }
 """What ``--by`` can group by."""
+
+
+class IdleGroup(NamedTuple):
+    """The idle devices of one team, namespace, node or model."""
+
+    name: str
+    gpus: int
+    pods: int
+    price: float | None
+    """Per hour; None if no device has a price."""
+    cost: float | None
+    unpriced: int
+    """Devices without a price, which are in neither sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +162,30 @@ class IdleReport:
 
     def json(self) -> Json:
         """Return the idle devices, the sums, and what is not known."""
-        return self.idle() | {
-            "unmeasured": sum(self.unmeasured.values()),
-            "unmeasuredReasons": dict(sorted(self.unmeasured.items())),
-            "unsizedPods": self.unsized,
-        }
+        return (
+            self.idle()
+            | {
+                "unmeasured": sum(self.unmeasured.values()),
+                "unmeasuredReasons": dict(sorted(self.unmeasured.items())),
+                "unsizedPods": self.unsized,
+            }
+            | (self._summed() if self.by else {})
+        )
+
+    def _summed(self) -> Json:
+        """Return the groups of ``--by`` for programs."""
+        groups = [
+            {
+                "name": group.name,
+                "gpus": group.gpus,
+                "pods": group.pods,
+                "pricePerHour": _rounded(group.price),
+                "costSoFar": _rounded(group.cost),
+                "withoutPrice": group.unpriced,
+            }
+            for group in self.groups()
+        ]
+        return {"by": self.by, "groups": groups}
 
     def idle(self) -> Json:
         """Return the idle devices, and the sums."""
@@ -163,9 +200,18 @@ class IdleReport:
         }
 
     def csv(self) -> str:
-        """Return the devices as CSV (RFC 4180), one line each."""
+        """Return the devices, or the groups of ``--by``, as CSV (RFC 4180), one line each."""
         text = io.StringIO()
         writer = csv.writer(text)
+        if self.by:
+            writer.writerow((self.by, *CSV_GROUPS))
+            for group in self.groups():
+                cells = (
+                    *(group.name, str(group.gpus), str(group.pods), amount(group.price, "")),
+                    *(amount(group.cost, ""), str(group.unpriced), self.currency),
+                )
+                writer.writerow(tuple(map(safe_cell, cells)))
+            return text.getvalue()
         writer.writerow(CSV_HEADER)
         for d in self.devices:
             row = (
@@ -195,7 +241,8 @@ class IdleReport:
         ]
         return table(rows, header)
 
-    def _groups(self) -> list[str]:
+    def groups(self) -> list[IdleGroup]:
+        """Return the sums of ``--by``, the most expensive first."""
         key = GROUPS[self.by]
         rows = []
         for name, some in groupby(sorted(self.devices, key=key), key):
@@ -203,10 +250,17 @@ class IdleReport:
             price = _sum(device.price for device in found)
             cost = _sum(device.cost(self.now) for device in found)
             pods = {(d.namespace, pod) for d in found for pod in d.pods}
-            rows.append((price or 0.0, (name, str(len(found)), str(len(pods)), price, cost)))
-        ordered = [row for _, row in sorted(rows, key=lambda row: -row[0])]
+            unpriced = sum(device.price is None for device in found)
+            rows.append(IdleGroup(name, len(found), len(pods), price, cost, unpriced))
+        return sorted(rows, key=lambda group: -(group.price or 0.0))
+
+    def _groups(self) -> list[str]:
         header = (self.by.upper(), "GPUS", "PODS", "PRICE/H", "SO FAR")
-        return table([(*row[:3], amount(row[3]), amount(row[4])) for row in ordered], header)
+        rows = [
+            (group.name, str(group.gpus), str(group.pods), amount(group.price), amount(group.cost))
+            for group in self.groups()
+        ]
+        return table(rows, header)
 
     def _summary(self, screen: Screen, unknown: Sequence[str]) -> list[str]:
         idle = len(self.devices)

@@ -100,9 +100,9 @@ def verdict(
     Args:
         hpas: what they do.
         pods: GPU pods.
-        gpus: those that exporters report.
+        gpus: those that exporters report. The counts of the verdict have the silent ones too.
         price: of idle GPUs.
-        silent: GPUs of nodes that no exporter reports.
+        silent: GPUs of nodes that no exporter reports: nobody knows whether they work.
     """
     counts = None if hpas is None else count_hpas(hpas)
     if counts is None and pods is None and gpus is None and not silent:
@@ -118,13 +118,15 @@ def verdict(
         warnings += _some(gpus.blocked, 0, "free GPU", _CLOSED, _CLOSED)
         notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
         notes += _some(gpus.unheld, 0, "GPU", "runs without a pod", "run without a pod")
-    warnings += _some(silent, 0, "GPU", "has no exporter", "have no exporter")
+        gpus = gpus._replace(unmeasured=gpus.unmeasured + silent)
+    warnings += _some(silent, 0, "GPU", _UNREPORTED.format("is"), _UNREPORTED.format("are"))
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
     return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
 
 
+_UNREPORTED: Final = "{} reported by no exporter"
 _CLOSED: Final = "where no pod can start"
 
 

@@ -71,7 +71,8 @@ class PlainReport:
         }
         tables = self.tables()
         if self.options.view != "overview":
-            return found | {"rows": self._rows(tables[0])}
+            notes = {"notes": list(tables[0].notes)} if tables[0].notes else {}
+            return found | {"rows": self._rows(tables[0])} | notes
         parts = [{"title": each.title, "rows": self._rows(each)} for each in tables]
         return found | {"verdict": self.facts.verdict().json(), "parts": parts}
 
@@ -92,10 +93,11 @@ class PlainReport:
             at for at, each in enumerate(shown.columns) if self.options.wide or each.rank < _WIDE
         ]
         rows = [[row.cells[at] or DASH for at in places] for row in self._ordered(shown)]
+        notes = shown.notes if self.options.headers else ()
         if not rows:
-            return [f"{shown.none}{self._place()}"] if self.options.headers else []
+            return [f"{shown.none}{self._place()}", *notes] if self.options.headers else []
         header = [shown.columns[at].name for at in places] if self.options.headers else ()
-        return table(rows, header)
+        return [*table(rows, header), *(["", *notes] if notes else [])]
 
     def _place(self) -> str:
         """Return where nothing was found, and how to look elsewhere."""

@@ -8,9 +8,10 @@ from typing import Final, Literal
 
 from adapter.answers.judgement.states import ORDER
 from adapter.answers.view.gpuclass import gpu_class
-from adapter.figures import age, spark
+from adapter.figures import age, count, spark
 from adapter.tools.client.histories import SHOWN, HpaPast
 from adapter.tools.client.tables import ObjectTable, TableRow
+from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.groups import CauseGroup, by_cause
 from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName
@@ -49,6 +50,8 @@ class TopTable:
     title: str = ""
     none: str = ""
     """Said in place of rows, if there are none."""
+    notes: tuple[str, ...] = ()
+    """Said below the rows: what has none."""
 
     def index(self, column: str) -> int:
         """Return the place of a column."""
@@ -69,6 +72,7 @@ _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "overview": ("gpuworkloads", "gpunodes", "nodeevents", "gpuhistories"),
     "hpas": ("gpuworkloads", "gpuhistories"),
     "workloads": ("hpas",),
+    "gpus": ("gpunodes",),
     "nodes": ("gpunodes", "nodeevents"),
 }
 """HPAs are judged by the pods of their workloads too; of a paused or sleeping workload, a
@@ -174,7 +178,30 @@ _HPAS: Final = (
 def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
     rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
-    return TopTable(_GPUS, rows, "UTIL", none=facts.none("GPU", "No exporter reports a GPU."))
+    return TopTable(
+        _GPUS,
+        rows,
+        "UTIL",
+        none=facts.none("GPU", "No exporter reports a GPU."),
+        notes=_unreported(facts),
+    )
+
+
+def _unreported(facts: ClusterLists) -> tuple[str, ...]:
+    """Return the nodes with GPUs that no exporter reports: they have no row."""
+    if "gpunodes" not in facts.tables:
+        return ()
+    by = Columns(facts.tables["gpunodes"])
+    rows = zip(by.rows, by.numbers("Silent"), strict=True)
+    return tuple(_not_listed(row.name, int(silent)) for row, silent in rows if silent)
+
+
+def _not_listed(node: str, silent: int) -> str:
+    are, them = ("is", "it") if silent == 1 else ("are", "them")
+    return (
+        f"{count(silent, 'GPU')} of node {node} {are} not listed: no exporter reports {them}. "
+        f"See: gpu-metrics-adapter explain node {node}"
+    )
 
 
 def pools(facts: ClusterLists) -> TopTable:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,17 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     unhealthy: str
 
 
+class NodesSeen(NamedTuple):
+    """The nodes with GPUs, by their own list, which is read at another time than the devices."""
+
+    there: Set[str] | None = None
+    """None if the list cannot be read."""
+    unreported: Set[str] = frozenset()
+    """Those of which no exporter reports a GPU."""
+    lost: Set[str] = frozenset()
+    """Those that were there when their exporter stopped to report them."""
+
+
 Devices = Mapping[str, DeviceFact]
 
 
@@ -42,10 +53,12 @@ def device_facts(parts: DeviceParts) -> Devices:
     }
 
 
-def device_changes(before: Devices, after: Devices, now: float) -> Iterator[TimelineEntry]:
+def device_changes(
+    before: Devices, after: Devices, now: float, nodes: NodesSeen
+) -> Iterator[TimelineEntry]:
     """Yield what happened, nodes first. What explains other changes stands for them."""
     old, new = _by_node(before), _by_node(after)
-    yield from _nodes(old, new, now)
+    yield from _nodes(old, new, now, nodes)
     explained: set[str] = set()
     for node in old.keys() & new.keys():
         for entry, names in _exporters(node, old[node], new[node], now):
@@ -66,13 +79,21 @@ def _by_node(devices: Devices) -> dict[str, dict[str, DeviceFact]]:
 
 
 def _nodes(
-    old: Mapping[str, Devices], new: Mapping[str, Devices], now: float
+    old: Mapping[str, Devices], new: Mapping[str, Devices], now: float, nodes: NodesSeen
 ) -> Iterator[TimelineEntry]:
     for node in sorted(new.keys() - old.keys()):
-        text = f"node {node} joined: {count(len(new[node]), 'GPU')}"
+        gpus = count(len(new[node]), "GPU")
+        text = f"node {node} joined: {gpus}"
+        if node in nodes.lost:
+            text = f"exporter of node {node} reports its {gpus} again"
         yield TimelineEntry(now, "node", "good", text, About("node", "", node))
     for node in sorted(old.keys() - new.keys()):
-        text = f"node {node} is gone: its {count(len(old[node]), 'GPU')} are no longer reported"
+        gpus = count(len(old[node]), "GPU")
+        text = f"exporter of node {node} no longer reports its {gpus}"
+        if nodes.there is not None and node not in nodes.there:
+            text = f"node {node} is gone: its {gpus} are no longer reported"
+        elif node in nodes.unreported:
+            text = f"exporter of node {node} fails: its {gpus} are no longer reported"
         yield TimelineEntry(now, "node", "warning", text, About("node", "", node))
 
 

@@ -16,7 +16,7 @@ from adapter.tools.overview.gpuclasses import count_classes, silent_gpus
 from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
-from adapter.tools.ui.devicechanges import device_facts
+from adapter.tools.ui.devicechanges import NodesSeen, device_facts
 from adapter.tools.ui.gpurows import DeviceParts, fleet
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
@@ -126,7 +126,7 @@ class Model:
         timeline, gpu_pods = self._timeline, seen.table(PODS)
         timeline.panels(now, seen.panels)
         if _fresh(seen, changed, GPUS) and self.fleet is not None:
-            timeline.devices(now, device_facts(self.fleet))
+            timeline.devices(now, device_facts(self.fleet), _silent_nodes(seen))
         if _fresh(seen, changed, PODS) and gpu_pods is not None:
             timeline.pods(now, pod_facts(gpu_pods))
         if _fresh(seen, changed, HPAS) and hpas is not None:
@@ -160,6 +160,17 @@ class Model:
             known = self._counts[name] = (table, make(table))
         found: T = known[1]
         return found
+
+
+def _silent_nodes(seen: PageFacts) -> NodesSeen:
+    """Return which nodes are there, and of which of them no exporter reports a GPU."""
+    table = _current(seen, NODES) if NODES in seen.panels else None
+    if table is None:
+        return NodesSeen()
+    by = Columns(table)
+    rows = zip(by.rows, by.numbers("Reported"), strict=True)
+    reported = {row.name: number for row, number in rows}
+    return NodesSeen(reported.keys(), frozenset(n for n, number in reported.items() if not number))
 
 
 def _fresh(seen: PageFacts, changed: Collection[str], panel: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from adapter.tools.overview.hpas import HpaSummary
 from adapter.tools.ui.clusterevents import entry_of
-from adapter.tools.ui.devicechanges import Devices, device_changes
+from adapter.tools.ui.devicechanges import Devices, NodesSeen, device_changes
 from adapter.tools.ui.entries import TimelineEntry
 from adapter.tools.ui.objectchanges import PodFact, PodKey, hpa_changes, panel_changes, pod_changes
 from adapter.tools.ui.panels import PanelState
@@ -27,14 +27,20 @@ class Timeline:
         self._seen: list[TimelineEntry] = []
         self._events: dict[str, TimelineEntry] = {}
         self._devices: Devices | None = None
+        self._lost: set[str] = set()
+        """Nodes that may be there, and that exporters no longer report."""
         self._pods: Mapping[PodKey, PodFact] | None = None
         self._hpas: Mapping[PodKey, HpaSummary] | None = None
         self._panels: Mapping[str, PanelState] = {}
 
-    def devices(self, now: float, after: Devices) -> None:
-        """Take the devices."""
+    def devices(self, now: float, after: Devices, nodes: NodesSeen) -> None:
+        """Take the devices, and the nodes that are there."""
         if self._devices is not None:
-            self._add(device_changes(self._devices, after, now))
+            self._add(device_changes(self._devices, after, now, nodes._replace(lost=self._lost)))
+            gone = {fact.node for fact in self._devices.values()}
+            gone -= {fact.node for fact in after.values()}
+            there = self._lost | gone if nodes.there is None else (self._lost | gone) & nodes.there
+            self._lost = there - {fact.node for fact in after.values()}
         self._devices = after
 
     def pods(self, now: float, after: Mapping[PodKey, PodFact]) -> None:

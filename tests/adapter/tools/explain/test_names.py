@@ -92,6 +92,24 @@ def test_an_object_has_several_spellings(
     assert ended == explain(lab, *same)
 
 
+def test_a_gpu_that_no_exporter_reports_leads_to_the_exporter_of_its_node(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, _ = lab
+    server.answers[f"{VIEW}/gpunodes/gpu-b"] = {"metadata": {"name": "gpu-b"}, "silent": 8}
+    why = "The exporter does not answer: HTTP 500"
+    server.answers[f"{VIEW}/gpupods"] = [
+        {"metadata": {"name": "x", "namespace": NS}, "node": "gpu-b", "reason": {"message": why}}
+    ]
+    ended = explain(lab, "gpu/gpu-b.gpu0")
+    assert ended.code == 2
+    assert (
+        "no exporter reports 8 GPUs of node gpu-b now, so gpu-b.gpu0 has no value: "
+        f"{why}; see: gpu-metrics-adapter explain node gpu-b"
+    ) in ended.output
+    assert "no GPU 'gpu-c.gpu0' in the cluster" in explain(lab, "gpu/gpu-c.gpu0").output
+
+
 def test_a_workload_is_explained_by_its_hpa(lab: tuple[ApiServer, Path]) -> None:
     ended = explain(lab, "deployment/llm")
     head, empty, hpa, *_ = ended.output.splitlines()

@@ -39,7 +39,7 @@ ml/llm-abc-x   Deployment/llm   gpu-0   H100    1/4Gi      10h    4.00      40.0
 ml/notebook    -                gpu-2   H100    -          120m   4.00      8.00
 
 2 of 3 GPUs that pods hold are idle: 8.00 EUR an hour, 48.00 so far
-Longest idle: scale Deployment llm in namespace ml to 0 if nobody uses it
+Longest idle: scale it in if nobody uses it: `kubectl -n ml scale deployment/llm --replicas=0`
 """
 
 
@@ -80,8 +80,18 @@ def reported(
     )  # fmt: skip
 
 
-def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
-    assert report().lines(Screen(width=200)) == TABLE.strip().splitlines()
+class OneDeployment:
+    """Answers the Deployment of a pod, as a cluster does."""
+
+    async def get(self, path: str) -> Json:
+        assert path == "/apis/apps/v1/namespaces/ml/deployments/llm"
+        return {"metadata": {"name": "llm", "namespace": "ml"}}
+
+
+async def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
+    devices = await with_lasting_hints(cast("Api", OneDeployment()), report().devices)
+    shown = replace(report(), devices=devices)
+    assert shown.lines(Screen(width=200)) == TABLE.strip().splitlines()
     assert report().status == 1
 
 
@@ -239,6 +249,24 @@ def test_it_sums_up(by: str) -> None:
     sums = [line.split() for line in lines[1 : lines.index("")]]
     assert sum(int(cells[-4]) for cells in sums) == 2
     assert sum(float(cells[-1]) for cells in sums) == 48.0
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_programs_get_the_same_sums(by: str) -> None:
+    found = report(by)
+    groups = found.json()["groups"]
+    assert found.json()["by"] == by
+    assert "groups" not in report().json()
+    assert [group["name"] for group in groups] == [
+        line.split()[0] if by != "model" else "NVIDIA H100"
+        for line in found.lines(Screen())[1 : len(groups) + 1]
+    ]
+    assert sum(group["gpus"] for group in groups) == 2
+    assert sum(group["costSoFar"] for group in groups) == 48.0
+    rows = list(csv.DictReader(io.StringIO(found.csv())))
+    assert [(row[by], float(row["cost_so_far"])) for row in rows] == [
+        (group["name"], group["costSoFar"]) for group in groups
+    ]
 
 
 def test_the_output_for_programs_has_the_same_numbers() -> None:

@@ -65,9 +65,12 @@ def test_gpus_where_no_pod_can_start_and_those_without_an_exporter_are_warnings(
     found = verdict(None, None, GpuCounts(busy=1, blocked=2), silent=8)
     assert (found.level, found.text) == (
         "warning",
-        "2 free GPUs where no pod can start, 8 GPUs have no exporter.",
+        "2 free GPUs where no pod can start, 8 GPUs are reported by no exporter.",
     )
     assert verdict([], PodCounts(0, 0, 0, 0), GpuCounts(), silent=8).level == "warning"
+    # They count as not measured: the page's tile and the sentence have the same total.
+    assert found.gpus == GpuCounts(busy=1, blocked=2, unmeasured=8)
+    assert found.json()["gpus"]["total"] == 11
 
 
 def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:

@@ -247,6 +247,20 @@ def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> No
     }
 
 
+def test_the_list_of_gpus_says_which_gpus_it_lacks() -> None:
+    found = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=[node("n9", gpus=8, silent=8)])
+    (table,) = tables_of("gpus", found, everywhere=True)
+    assert [row.key.name for row in table.rows] == ["n1.gpu0"]
+    assert table.notes == (
+        (
+            "8 GPUs of node n9 are not listed: no exporter reports them. See: "
+            "gpu-metrics-adapter explain node n9"
+        ),
+    )
+    (whole,) = tables_of("gpus", facts(gpus=[gpu("n1.gpu0", "92%")]), everywhere=True)
+    assert whole.notes == ()
+
+
 def test_without_the_list_of_nodes_nothing_is_said_about_them() -> None:
     found = facts()
     less = ClusterLists({k: v for k, v in found.tables.items() if k != "gpunodes"}, found.hpas)

@@ -101,7 +101,7 @@ def test_the_verdict_counts_gpus_that_no_exporter_reports() -> None:
     seen = PageFacts({name: PanelState(name, "ok", updated=NOW) for name in names}, {NODES: nodes})
     parts = Model(PRICES, 600.0).parts(seen, {NODES}, NOW)
     found = msgspec.json.decode(parts["verdict"])
-    assert (found["level"], found["text"]) == ("warning", "8 GPUs have no exporter.")
+    assert (found["level"], found["text"]) == ("warning", "8 GPUs are reported by no exporter.")
 
 
 def test_a_gpu_that_no_pod_can_get_says_why() -> None:

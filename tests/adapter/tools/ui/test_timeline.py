@@ -9,7 +9,7 @@ import pytest
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.tools.overview.verdict import verdict
-from adapter.tools.ui.devicechanges import MOST, called, device_facts
+from adapter.tools.ui.devicechanges import MOST, NodesSeen, called, device_facts
 from adapter.tools.ui.gpurows import fleet
 from adapter.tools.ui.objectchanges import pod_facts
 from adapter.tools.ui.panels import PanelState
@@ -22,11 +22,11 @@ NOW = 1_000_000.0
 Json = dict[str, Any]
 
 
-def changes(*looks: list[Json]) -> list[str]:
+def changes(*looks: list[Json], nodes: NodesSeen | None = None) -> list[str]:
     """The texts after looks at the devices, the newest first."""
-    timeline = Timeline()
+    timeline, seen = Timeline(), nodes or NodesSeen()
     for at, rows in enumerate(looks):
-        timeline.devices(NOW + at, device_facts(fleet(table_of(GPUS, rows), NOW, {})))
+        timeline.devices(NOW + at, device_facts(fleet(table_of(GPUS, rows), NOW, {})), seen)
     return [entry.text for entry in timeline.entries()]
 
 
@@ -50,9 +50,21 @@ def test_an_exporter_that_dies_is_one_entry_and_so_is_its_return() -> None:
 
 def test_a_node_that_joins_or_goes_is_one_entry() -> None:
     assert changes(node("n1"), node("n1") + node("n2")) == ["node n2 joined: 8 GPUs"]
-    assert changes(node("n1") + node("n2"), node("n1")) == [
-        "node n2 is gone: its 8 GPUs are no longer reported"
+    gone = changes(node("n1") + node("n2"), node("n1"), nodes=NodesSeen({"n1"}))
+    assert gone == ["node n2 is gone: its 8 GPUs are no longer reported"]
+
+
+def test_a_node_whose_exporter_fails_is_not_gone() -> None:
+    looks = (node("n1") + node("n2"), node("n1"), node("n1") + node("n2"))
+    there = NodesSeen({"n1", "n2"}, frozenset({"n2"}))
+    assert changes(*looks, nodes=there) == [
+        "exporter of node n2 reports its 8 GPUs again",
+        "exporter of node n2 fails: its 8 GPUs are no longer reported",
     ]
+    # The list of nodes is older than that of the devices, or cannot be read.
+    for unsure in (NodesSeen({"n1", "n2"}), NodesSeen()):
+        said = changes(*looks[:2], nodes=unsure)
+        assert said == ["exporter of node n2 no longer reports its 8 GPUs"]
 
 
 def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None:
