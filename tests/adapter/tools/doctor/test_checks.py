@@ -150,7 +150,7 @@ def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> 
     assert [each.subject for each in maximum.findings] == ["hpa chat/right"]
 
 
-def test_an_hpa_at_its_maximum_that_wants_no_more_is_no_finding() -> None:
+def test_an_hpa_at_its_maximum_that_wants_no_more_has_no_finding() -> None:
     facts = clean()
     row = {"type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange"}
     full = {"currentReplicas": 8, "desiredReplicas": 8, "conditions": [row]}
