@@ -46,7 +46,7 @@ def page() -> str:
             A check that needs a right that you do not have names the right and the command that
             grants it. The [exit code](commands.md#exit-codes) is 1 for errors, and otherwise 2 if a
             check could not be made, also if others are fine: `--only` runs those for which you
-            have the rights.
+            have the rights. What only `helm test` can check, inside the cluster, does not count.
             """
         ),
     ]

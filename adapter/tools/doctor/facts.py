@@ -43,7 +43,13 @@ class UnreadError(Exception):
     """A check needs a fact that was not read. The text says why, on one line."""
 
     def __init__(
-        self, message: str, command: str = "", *, expected: bool = False, status: int = 0
+        self,
+        message: str,
+        command: str = "",
+        *,
+        expected: bool = False,
+        inside: bool = False,
+        status: int = 0,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -52,6 +58,8 @@ class UnreadError(Exception):
         """The command that grants the right, or another next step."""
         self.expected = expected
         """This kind of run never reads the fact: the check does not apply."""
+        self.inside = inside
+        """Only a run in the cluster reads the fact; the command starts one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,15 @@ class DoctorReport:
 
     @property
     def status(self) -> int:
-        """1 if there is an error; 2 if a check could not be made, or none applies; else 0."""
+        """1 if there is an error; 2 if a check could not be made, or none applies; else 0.
+
+        What only a run in the cluster can check is no reason for 2 elsewhere: it is the same in
+        every healthy cluster.
+        """
         if any(each.severity is Severity.ERROR for each in self.results):
             return BLOCKED
         looked = any(each.outcome in (Outcome.FINE, Outcome.FOUND) for each in self.results)
-        return FINE if looked and not any(each.unchecked for each in self.results) else UNSEEN
+        return FINE if looked and not any(each.failed for each in self.results) else UNSEEN
 
     @cached_property
     def parts(self) -> list[ResultPart]:

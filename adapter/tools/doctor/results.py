@@ -33,11 +33,18 @@ class Result:
     """Why it does not apply, or could not check; with findings, why it could not check the rest."""
     command: str = ""
     """The next step if it could not check."""
+    inside: bool = False
+    """Whether only a run in the cluster could check it."""
 
     @property
     def unchecked(self) -> bool:
         """Whether it, or a part of it, could not check."""
         return bool(self.why) and self.outcome is not Outcome.SKIPPED
+
+    @property
+    def failed(self) -> bool:
+        """Whether it, or a part of it, could not check what this run should see."""
+        return self.unchecked and not self.inside
 
     @property
     def severity(self) -> Severity | None:

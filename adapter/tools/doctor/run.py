@@ -116,7 +116,7 @@ async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
 def _missing(report: DoctorReport) -> str:
     """Return what keeps a cluster from being healthy: errors, and what could not be checked."""
     errors = [each.check.id for each in report.results if each.severity is Severity.ERROR]
-    unknown = [each.check.id for each in report.results if each.unchecked]
+    unknown = [each.check.id for each in report.results if each.failed]
     parts = [f"errors {', '.join(errors)}"] if errors else []
     return "; ".join(parts + ([f"could not check {', '.join(unknown)}"] if unknown else []))
 

@@ -61,9 +61,11 @@ def _result(check: DoctorCheck, facts: Facts) -> Result:
         if seen and error.expected:
             return Result(check, Outcome.FOUND, tuple(seen))
         if seen:
-            return Result(check, Outcome.FOUND, tuple(seen), str(error), error.command)
+            return Result(
+                check, Outcome.FOUND, tuple(seen), str(error), error.command, error.inside
+            )
         outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN
-        return Result(check, outcome, why=str(error), command=error.command)
+        return Result(check, outcome, (), str(error), error.command, error.inside)
     except Exception as error:  # an error in one check must not hide the others
         why = f"the check itself failed, please report it: {type(error).__name__}: {error}"
         return Result(check, Outcome.UNKNOWN, why=why)

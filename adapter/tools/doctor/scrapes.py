@@ -202,6 +202,7 @@ def _closed(release: Release, answer: Fetched) -> UnreadError:
     return UnreadError(
         f"the adapter's own metrics are for authenticated clients in the cluster ({said})",
         helm_test(release.workload),
+        inside=True,
     )
 
 

@@ -206,6 +206,15 @@ def test_a_check_that_could_not_be_made_is_not_green(tmp_path: Path) -> None:
     assert (ended.code, found["status"], able.code) == (2, 2, 0)
 
 
+def test_what_only_a_run_in_the_cluster_can_check_does_not_count_elsewhere() -> None:
+    inside = Result(
+        CHECKS["GMA711"], Outcome.UNKNOWN, why="for clients in the cluster", inside=True
+    )
+    report = DoctorReport([Result(CHECKS["GMA001"], Outcome.FINE), inside], "s")
+    assert report.status == 0
+    assert "1 could not be checked" in " ".join(report.lines(Screen()))
+
+
 def test_one_check_is_in_the_singular() -> None:
     skipped = Result(CHECKS["GMA012"], Outcome.SKIPPED, why="no node")
     (line, _) = lines(found("GMA001"), skipped, quiet=False)[-2:]
