@@ -188,8 +188,10 @@ def failing_exporter(
     """
     for origin in {part.detail: None for part in stale.left_out if part.reason == stale.reason}:
         exporter = exporters.get(origin)
-        page = exporter and next((p for p in read if p.error and _is_of(p, exporter)), None)
-        if exporter and page:
+        if exporter is None:
+            continue
+        page = next((each for each in read if each.error and _is_of(each, exporter)), None)
+        if page is not None:
             reason = EXPORTER_REFUSES if page.refused else EXPORTER_DOWN
             silence = _silence(exporter.origin, now - exporter.received, page.error)
             return replace(stale, reason=reason, detail=silence, exporter=exporter.pod or page.pod)
