@@ -34,8 +34,8 @@ class DoctorReport:
     def status(self) -> int:
         """1 if there is an error; 2 if a check could not be made, or none applies; else 0.
 
-        What only a run in the cluster can check is no reason for 2 elsewhere: it is the same in
-        every healthy cluster.
+        What only a run in the cluster can check does not count elsewhere: it is the same for every
+        healthy cluster.
         """
         if any(each.severity is Severity.ERROR for each in self.results):
             return BLOCKED

@@ -242,30 +242,35 @@ def _minutes(*times: float) -> HpaPast:
     return HpaPast("gpu_utilization", [*times], some, some, some, some, ["healthy"] * len(times))
 
 
+def lacks(history: HpaHistory) -> bool:
+    """Whether minutes are missing now."""
+    return history.gap
+
+
 def test_no_minute_that_serve_kept_is_missing_where_the_past_meets_the_page() -> None:
     history = HpaHistory()
     history.begin({("chat", "llm"): _minutes(60, 120)})
     history.add([state()], 305.0)
-    assert history.gap, "180 and 240 came after the past was read, and before the first look"
+    assert lacks(history), "180 and 240 came after the past was read, and before the first look"
     history.add([state()], 310.0)
     history.add([state()], 500.0)
     history.begin({("chat", "llm"): _minutes(60, 120, 180, 240, 300, 360, 420, 480, 540)})
-    assert not history.gap
+    assert not lacks(history)
     times = as_json(history.copy(["chat/llm"]))["chat/llm"]["time"]
     assert times == [60, 120, 180, 240, 300, 305, 310, 360, 420, 480, 500]
     history.add([state()], 505.0)
-    assert not history.gap, "it is not read again for nothing"
+    assert not lacks(history), "it is not read again for nothing"
 
 
 def test_a_past_that_ends_before_the_first_look_is_read_again_while_it_grows() -> None:
     history = HpaHistory()
     history.add([state()], 305.0)
     history.begin({("chat", "llm"): _minutes(60, 120)})
-    assert history.gap
+    assert lacks(history)
     history.begin({("chat", "llm"): _minutes(60, 120)})
-    assert not history.gap, "serve has no more"
+    assert not lacks(history), "serve has no more"
     history.begin({("chat", "llm"): _minutes(60, 120, 180, 240, 300)})
-    assert not history.gap
+    assert not lacks(history)
     times = as_json(history.copy(["chat/llm"]))["chat/llm"]["time"]
     assert times == [60, 120, 180, 240, 300, 305]
 
