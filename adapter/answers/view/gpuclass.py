@@ -43,7 +43,7 @@ def gpu_class(
         return "unmeasured" if util is None else "unheld"
     if idle_for is not None and idle_for >= idle_after:
         return "idle"
-    return "unmeasured" if util is None and idle_for is None else "busy"
+    return "unmeasured" if util is None else "busy"
 
 
 def withheld(classes: Sequence[GpuClass], left: float | None) -> list[GpuClass]:

@@ -34,7 +34,7 @@ Holder = tuple[Json, Json]
 """A pod, and its part of a device."""
 
 
-class HeldGpus(NamedTuple):
+class HeldDevices(NamedTuple):
     """The devices that pods hold, and what is known of them."""
 
     idle: list[IdleDevice]
@@ -67,7 +67,7 @@ def idle_devices(
     minimum: float,
     *,
     whole: bool = True,
-) -> HeldGpus:
+) -> HeldDevices:
     """Return the devices that pods hold, with those that are idle.
 
     Args:
@@ -109,7 +109,7 @@ def idle_devices(
         others = _others(members[_workload(pod)], uses) if whole else _UNKNOWN
         found.append(_idle(some, since, prices, team_label, others))
     found.sort(key=lambda device: (device.since, device.namespace, device.pods))
-    return HeldGpus(found, held, unmeasured, sum(map(_unsized, having)))
+    return HeldDevices(found, held, unmeasured, sum(map(_unsized, having)))
 
 
 def _unreported(pod: Json) -> int:

@@ -240,8 +240,8 @@ def test_metrics_of_other_types_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("day", "arguments", "text"),
     [
-        (ServedDay(syncs=9), ("--ttft", "soon"), "promise ttft_p90: 'soon' is not a duration"),
-        (ServedDay(syncs=9), ("--itl", "50"), "promise itl_p90: '50' has no unit: write 50s or"),
+        (ServedDay(syncs=9), ("--ttft", "soon"), "--ttft: 'soon' is not a duration"),
+        (ServedDay(syncs=9), ("--itl", "50"), "--itl: '50' has no unit: write 50s or"),
         (ServedDay(syncs=9, hpa=slo(ttft_p90="soon")), (), "HPA ml/llm: promise ttft_p90: 'soon'"),
         (
             ServedDay(syncs=9, hpa=hpa("1", name=SLO_RATIO)),
