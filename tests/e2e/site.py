@@ -216,7 +216,8 @@ class Site:
         self, done: subprocess.CompletedProcess[str], check: bool
     ) -> subprocess.CompletedProcess[str]:
         if check and done.returncode:
-            raise FailedError(f"{done.args} ended with {done.returncode}: {done.stderr[-4000:]}")
+            output = done.stdout[-8000:] + done.stderr[-4000:]
+            raise FailedError(f"{done.args} ended with {done.returncode}: {output}")
         return done
 
 

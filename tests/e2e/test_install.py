@@ -215,7 +215,9 @@ def the_tools_have_the_rights_of_the_example(site: Site) -> None:
         "doctor -v",
     ):
         account = f"system:serviceaccount:{NAMESPACE}:gpu-tools"
-        site.shell(f"{sys.executable} -m adapter --as {account} {command} || test $? = 1")
+        # The example does not let `doctor` read the pages of exporters and of the adapter.
+        worst = 2 if command.startswith("doctor") else 1
+        site.shell(f"{sys.executable} -m adapter --as {account} {command} || test $? -le {worst}")
     assert refusals(site, since) == []
 
 
