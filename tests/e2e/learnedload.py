@@ -70,12 +70,17 @@ def add_expected(hpa: Object) -> Object:
 
 
 def _earlier_days(now: float, load: float, rise: float) -> DemandHistory:
-    """Four days that rise at this time, and in the next slot too: it may begin soon."""
+    """Four days that rose in this slot, and in the next one, which may begin soon.
+
+    The second rise ends at what is expected. So it is never more, in the seconds either in which
+    the lead time reaches into both slots: no load above the highest one known is expected.
+    """
     minute, today = now // MINUTE * MINUTE, int(now // DAY)
     begins = int(now // SLOT)
 
     def peak(slot: int) -> float:
-        return load + rise * max(0, min(2, slot - begins + 1))
+        to_come = max(0, min(2, begins + 1 - slot))
+        return max(0.0, load + rise - to_come * rise)
 
     peaks = tuple(peak(today * SLOTS + slot) for slot in range(SLOTS))
     days = (DemandDay(day, peaks) for day in range(today - 4, today))
