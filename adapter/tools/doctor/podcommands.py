@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from adapter.pipeline.cluster import changes
@@ -9,6 +10,7 @@ from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.doctor.changed import workload_of
 from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.fetch import Place
 
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template ``kubectl set env`` changes."""
@@ -37,8 +39,19 @@ def describe(each: SeenPod) -> str:
     return f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}"
 
 
+def show_page(each: SeenPod, url: str) -> str:
+    """Return a command that shows a page of a pod; its log if the path leads out of the proxy."""
+    place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, url)
+    return logs(each) if place.strays else f"kubectl get --raw {shlex.quote(place.proxy)}"
+
+
 def delete(each: SeenPod) -> str:
-    """Return a command that makes a pod's workload create it again."""
+    """Return a command that makes a pod's workload create it again.
+
+    Nothing creates a pod without an owner again: the command only shows it.
+    """
+    if each.pod.owner is None:
+        return describe(each)
     return f"kubectl -n {each.pod.ref.namespace} delete pod {each.pod.ref.name}"
 
 

@@ -19,7 +19,7 @@ from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import cluster
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.tools.doctor.page import ExporterPage, Trouble
-from adapter.tools.doctor.podcommands import describe, logs, owner, show
+from adapter.tools.doctor.podcommands import describe, logs, owner, show, show_page
 from adapter.tools.doctor.scrapes import exporters
 from adapter.tools.doctor.troubled import troubled
 
@@ -168,7 +168,7 @@ def no_page(facts: Facts) -> Iterator[Finding]:
             each.subject,
             f"the exporter on node {page.node} answers at {page.url}: {said}",
             fix or "see what the page says, and the exporter's log",
-            logs(each),
+            show_page(each, page.url),
         )
 
 
