@@ -30,6 +30,7 @@ LISTS: Final = (
 )
 GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
+    "unreported",
 )
 POD_COLUMNS: Final = (
     *("namespace", "name", "node", "util", "mem", "waiting", "firstToken", "how"),
@@ -428,7 +429,7 @@ def _gpu(
         "class": gpu_class(util, pods, None if idle is None else 7200.0, None),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
-        "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,
+        "sharing": sharing, "uuid": f"GPU-{node}-{index}", "unreported": None, "util": util,
         "utilText": text,
         "mem": None if mem is None else f"{mem * 80:.1f}/80Gi", "memShare": mem, "pods": pods,
         "unhealthy": sick, "idleSince": idle,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser import states
 from tests.browser.conftest import Opener
@@ -301,3 +302,32 @@ def test_an_explanation_is_within_the_window(serve: Opener, width: int) -> None:
     )
     assert min(left for left, _ in edges) >= 0
     assert max(right for _, right in edges) <= page.js("document.documentElement.clientWidth")
+
+
+def test_a_gpu_that_no_exporter_reports_is_a_tile_of_its_node_which_explains_it(
+    serve: Opener,
+) -> None:
+    page = serve("demo").open()
+    gpus, load = (page.stand.state[name] for name in ("gpus", "load"))
+    name = "gpu-l4-2: no exporter (1 of 1)"
+    cells = {"name": name, "node": "gpu-l4-2", "pool": "l4-spare", "unreported": True}
+    row = [cells.get(column) for column in gpus["columns"]]
+    blank = {"class": "unmeasured"}
+    page.stand.publish(
+        gpus={"columns": gpus["columns"], "rows": [*gpus["rows"], row]},
+        load={key: [*values, blank.get(key)] for key, values in load.items() if key != "of"},
+    )
+    page.wait("document.querySelector('[data-use=unmeasured] b').textContent === '3'")
+    page.js("document.querySelector('.map-scroll').focus()")
+    page.press(Keys.END)
+    tile = "document.getElementById('tile').textContent"
+    said = f"{name}, not measured: no exporter reports it, node gpu-l4-2"
+    assert page.js(tile) == said, "nothing is said of its pods"
+    page.press(Keys.ENTER)
+    page.wait("location.hash === '#/node/gpu-l4-2'")
+    page.open("#/?map=table&q=gpu-l4-2")
+    ((first, *_, pods, _),) = page.rows("fleet")
+    assert first.startswith(name)
+    assert pods == "–\nno exporter reports it"
+    links = page.js("[...document.querySelectorAll('#fleet tbody a')].map((e) => e.hash)")
+    assert [link.partition("?")[0] for link in links] == ["#/node/gpu-l4-2"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.view.gpuclass import IDLE, GpuClass
@@ -15,6 +16,7 @@ Json = dict[str, Any]
 
 COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
+    "unreported",
 )
 _JITTER: Final = 5.0
 """Seconds by which an age may differ from the clock: requests take time."""
@@ -22,8 +24,19 @@ _PLACES: Final = 2
 """Decimals of a utilization on the page: for order and colour, and not sent again for less."""
 
 
+class SilentNode(NamedTuple):
+    """A node with GPUs that no exporter reports: nothing is known but that they are there."""
+
+    name: str
+    pool: str | None
+    zone: str | None
+    model: str | None
+    gpus: int
+    """All that it has."""
+
+
 class DeviceParts(NamedTuple):
-    """The devices, in the order of the page."""
+    """The devices that exporters report, in the order of the page."""
 
     static: Json
     load: Json
@@ -93,8 +106,47 @@ def _static(
     labels = row.labels
     return (
         *(row.name, node, node_pool, labels.get(ZONE), gpu, model),
-        *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid),
+        *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid, None),
     )
+
+
+def silent_nodes(table: ObjectTable) -> list[SilentNode]:
+    """Return the nodes of ``gpunodes`` with GPUs that no exporter reports."""
+    by = Columns(table)
+    columns = zip(by.rows, by.texts("Model"), *map(by.numbers, ("Reported", "Silent")), strict=True)
+    return [
+        SilentNode(
+            row.name, pool(row.labels), row.labels.get(ZONE), model, int(silent + (reported or 0))
+        )
+        for row, model, reported, silent in columns
+        if silent
+    ]
+
+
+def with_silent(parts: DeviceParts, nodes: Collection[SilentNode]) -> tuple[Json, Json]:
+    """Return ``static`` and ``load`` with a row more for each GPU that no exporter reports.
+
+    The devices may have been read after the nodes, and count.
+    """
+    listed = Counter(row[1] for row in parts.static["rows"]) if nodes else {}
+    unreported = [row for node in nodes for row in _unreported(node, listed.get(node.name, 0))]
+    if not unreported:
+        return parts.static, parts.load
+    rows = [*parts.static["rows"], *unreported]
+    keys = [(natural(row[2]), natural(row[1])) for row in rows]
+    order = sorted(range(len(rows)), key=keys.__getitem__)
+    load = {}
+    for name, column in parts.load.items():
+        blank = "unmeasured" if name == "class" else None
+        load[name] = [column[i] if i < len(column) else blank for i in order]
+    return {"columns": COLUMNS, "rows": [rows[i] for i in order]}, load
+
+
+def _unreported(node: SilentNode, listed: int) -> Iterator[tuple[Cell, ...]]:
+    missing = max(0, node.gpus - listed)
+    for number in range(1, missing + 1):
+        name = f"{node.name}: no exporter ({number} of {missing})"
+        yield (name, node.name, node.pool, node.zone, None, node.model, *(None,) * 4, True)
 
 
 def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -> Json:

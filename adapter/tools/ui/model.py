@@ -17,7 +17,7 @@ from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.tools.ui.devicechanges import NodesSeen, device_facts
-from adapter.tools.ui.gpurows import DeviceParts, fleet
+from adapter.tools.ui.gpurows import DeviceParts, fleet, silent_nodes, with_silent
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
@@ -97,7 +97,9 @@ class Model:
             at = seen.panels[GPUS].updated or now
             before = self.fleet.idle_since if self.fleet else {}
             self.fleet = fleet(gpus, at, before, self._idle_after)
-            found |= {"gpus": self.fleet.static, "load": self.fleet.load}
+        if changed & {GPUS, NODES} and self.fleet is not None:
+            silent = self._once("silent nodes", _current(seen, NODES), silent_nodes) or ()
+            found["gpus"], found["load"] = with_silent(self.fleet, silent)
         whole = outage(list(seen.panels.values()))
         hpas = self.hpas(seen, now)
         made = self._verdict(seen, hpas).json()

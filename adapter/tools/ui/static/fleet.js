@@ -6,6 +6,7 @@ import { at, layout, step } from "./fleetlayout.js";
 import { paint, rings, shared } from "./fleetpaint.js";
 import { dark } from "./ink.js";
 import { Legend } from "./legend.js";
+import { thingOf } from "./names.js";
 import { open } from "./route.js";
 import { GPU_CLASSES, UNKNOWN } from "./states.js";
 
@@ -171,12 +172,13 @@ export class Fleet {
     const util = load.utilText?.[index] ?? null;
     const idle = load.idleSince?.[index];
     const { word, about } = GPU_CLASSES[load.class?.[index]] ?? UNKNOWN;
+    const unreported = this.cell(index, "unreported");
     const lines = [
-      util ? `${word}, ${util} utilization` : `${word}: ${about}`,
+      util ? `${word}, ${util} utilization` : `${word}: ${unreported ? "no exporter reports it" : about}`,
       [this.cell(index, "model"), this.cell(index, "profile")].filter(Boolean).join(" "),
       `node ${this.cell(index, "node") ?? NONE}`,
       load.blocked?.[index] ? `no pod can start: ${load.blocked[index]}` : "",
-      load.pods?.[index] ? `held by ${load.pods[index]}` : "held by no pod",
+      load.pods?.[index] ? `held by ${load.pods[index]}` : unreported ? "" : "held by no pod",
       shared({ sharing: this.sharing(), pods: load.pods ?? [] }, index) ? `shared${this.cell(index, "sharing") ? `: ${this.cell(index, "sharing")}` : ""}` : "",
       load.mem?.[index] ? `memory ${load.mem[index]}` : "",
       idle ? `idle for ${span(Date.now() / 1000 - idle)}` : "",
@@ -216,6 +218,7 @@ export class Fleet {
   /** @param {number} index */
   explain(index) {
     this.tip.hidden = true;
-    open({ kind: "gpu", namespace: "", name: this.cell(index, "name") });
+    const [name, node, unreported] = ["name", "node", "unreported"].map((column) => this.cell(index, column));
+    open(thingOf({ name, node, unreported }));
   }
 }

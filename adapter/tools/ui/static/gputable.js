@@ -1,6 +1,7 @@
 // The GPUs as a table: the same as the map, to read and to sort.
 
 import { h, sign } from "./dom.js";
+import { thingOf } from "./names.js";
 import { objects } from "./parts.js";
 import { link } from "./route.js";
 import { span } from "./format.js";
@@ -22,13 +23,13 @@ export function gpuTable() {
     key: (gpu) => gpu.name,
     columns: [
       { key: "name", label: "GPU", class: "col-name", value: (gpu) => gpu.name, cell: (gpu) => two(
-        h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
+        h("a", { href: link(thingOf(gpu)), title: gpu.name }, h("bdi", {}, gpu.name)),
         gpu.unhealthy ? sick(gpu.unhealthy) : [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
       { key: "use", label: "Use", class: "drop wide", value: (gpu) => ORDER.indexOf(gpu.class), cell: useCell },
       { key: "util", label: "Utilization", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no utilization is reported") },
       { key: "mem", label: "Memory", class: "num drop col-mem", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
       { key: "node", label: "Node", class: "drop wide", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
-      { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing("no pod")) },
+      { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing(gpu.unreported ? "no exporter reports it" : "no pod")) },
       { key: "idle", label: "Idle", class: "num drop wide", value: (gpu) => gpu.idleSince, cell: (gpu) => (gpu.idleSince ? span(Date.now() / 1000 - gpu.idleSince) : "") },
     ],
   });

@@ -5,6 +5,14 @@ import { objects } from "./parts.js";
 
 /** @typedef {import("./route.js").Thing} Thing */
 
+/**
+ * What explains a GPU: itself, or the node of one that no exporter reports.
+ * @param {{name: string, node: string, unreported: boolean|null}} gpu @returns {Thing}
+ */
+export function thingOf({ name, node, unreported }) {
+  return unreported ? { kind: "node", namespace: "", name: node } : { kind: "gpu", namespace: "", name };
+}
+
 /** An index of the names of the parts. */
 export class Names {
   /** @param {Object<string, any>} parts */
@@ -47,7 +55,7 @@ export class Names {
       const pod = thing.kind === "node" ? null : firstPod(this.load?.pods?.[i]);
       const holds = pod && pod.namespace === thing.namespace && pod.name === thing.name;
       if (thing.kind === "pod" && holds) add("gpu", "", gpu.name);
-      if (thing.kind === "node" && gpu.node === thing.name) add("gpu", "", gpu.name);
+      if (thing.kind === "node" && gpu.node === thing.name && !gpu.unreported) add("gpu", "", gpu.name);
       if (thing.kind === "gpu" && gpu.name === thing.name) {
         add("node", "", gpu.node);
         if (pod) add("pod", pod.namespace, pod.name);
@@ -69,7 +77,7 @@ export class Names {
     const pod = this.pods.find((one) => fits(one.namespace, one.name));
     if (pod) return { kind: "pod", namespace: pod.namespace, name: pod.name };
     const gpu = this.gpus.find((one) => fits(one.name, one.uuid));
-    if (gpu) return { kind: "gpu", namespace: "", name: gpu.name };
+    if (gpu) return thingOf(gpu);
     const node = [...this.nodeSet].find((one) => fits(one));
     return node ? { kind: "node", namespace: "", name: node } : null;
   }

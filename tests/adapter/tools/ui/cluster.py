@@ -54,7 +54,8 @@ def gpu(name: str, node: str = "n1", number: str = "0", **cells: Any) -> Json:
 def node(name: str, **cells: Any) -> Json:
     """A row of ``gpunodes`` with 8 GPUs that an exporter reports."""
     given: Json = {"Pool": "p1", "GPUs": 8, "Reported": 8, "Left": 0, "Silent": 0}
-    return table_row(name, _ordered(GPUNODES, given, cells))
+    labels = cells.pop("labels", {})
+    return table_row(name, _ordered(GPUNODES, given, cells), labels=labels)
 
 
 def pod(name: str, namespace: str = "chat", **cells: Any) -> Json:

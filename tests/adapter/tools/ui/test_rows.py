@@ -22,7 +22,7 @@ from adapter.tools.client.histories import HpaPast
 from adapter.tools.explain.headroom import HeadroomRow, HeldHeadroom
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.scalers import ReadScalers
-from adapter.tools.ui.gpurows import fleet, share
+from adapter.tools.ui.gpurows import fleet, share, silent_nodes, with_silent
 from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
@@ -68,6 +68,37 @@ def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
     assert load["util"] == [None, 0.0]
     assert load["memShare"][0] is None
     assert 0 < load["memShare"][1] < 0.01
+
+
+def test_gpus_that_no_exporter_reports_are_rows_of_their_node() -> None:
+    listed = fleet(table_of(GPUS, [gpu("a", "n1"), gpu("b", "n2"), gpu("c", "n3")]), NOW, {})
+    rows = [
+        node("n1", Reported=1, Silent=0),
+        node("n2", Reported=0, Silent=3, Model="H100", labels={POOL: "p1"}),
+        node("n9", Reported=0, Silent=1, labels={POOL: "p1"}),
+    ]
+    static, load = with_silent(listed, silent_nodes(table_of(GPUNODES, rows)))
+    at = {name: index for index, name in enumerate(static["columns"])}
+    shown = [(row[at["name"]], row[at["model"]], row[at["unreported"]]) for row in static["rows"]]
+    assert shown == [
+        ("a", "H100 80GB HBM3", None),
+        ("b", "H100 80GB HBM3", None),  # reported since the nodes were read
+        ("n2: no exporter (1 of 2)", "H100", True),
+        ("n2: no exporter (2 of 2)", "H100", True),
+        ("c", "H100 80GB HBM3", None),
+        ("n9: no exporter (1 of 1)", None, True),
+    ]
+    assert load["class"] == ["busy", "busy", "unmeasured", "unmeasured", "busy", "unmeasured"]
+    assert load["util"] == [54.0, 54.0, None, None, 54.0, None]
+    assert {len(column) for column in load.values()} == {6}
+
+
+def test_without_such_gpus_the_parts_stay_the_same_objects() -> None:
+    listed = fleet(table_of(GPUS, [gpu("a", "n1")]), NOW, {})
+    every = silent_nodes(table_of(GPUNODES, [node("n1", Reported=1, Silent=0)]))
+    assert with_silent(listed, every) == (listed.static, listed.load)
+    late = silent_nodes(table_of(GPUNODES, [node("n1", Reported=0, Silent=1)]))
+    assert with_silent(listed, late)[0] is listed.static
 
 
 def test_a_device_that_is_not_healthy_and_its_pods_say_why() -> None:
