@@ -35,6 +35,8 @@ _TALL: Final = 20
 """Lines from which on a verdict may take two."""
 _PROBLEMS: Final = 2
 """Lines about lists that could not be read."""
+_NOTES: Final = 3
+"""Lines about what has no row."""
 _VERDICTS: Final[dict[str, Style]] = {"good": "good", "warning": "warning", "bad": "bad"}
 HELP: Final = """\
 Views      0 o overview   1 g gpus   2 p pods   3 w workloads   4 h hpas   5 n nodes
@@ -221,11 +223,9 @@ class Painter:
         self, section: OrderedTable, keys: Sequence[RowKey], cursor: int, width: int, room: int
     ) -> tuple[list[Line], Shown]:
         placed = place(section.table, section.widths, max(1, width - 2))
-        head = (
-            [[("  ", ""), *self._lines.columns(section.table, section.sort, placed)]]
-            if room > 1
-            else []
-        )
+        head = self._notes(section.table, width, room)
+        if room > 1:
+            head.append([("  ", ""), *self._lines.columns(section.table, section.sort, placed)])
         room_rows = max(1, room - len(head))
         self._scroll(cursor, cursor, len(keys), room_rows)
         visible = section.rows[self._offset : self._offset + room_rows]
@@ -238,6 +238,13 @@ class Painter:
         sortable = [section.table.columns[column.at].name for column in placed]
         shown = Shown(keys, room_rows, sortable, section.sort)
         return self._lines.filled(lines, width, room), shown
+
+    def _notes(self, table: TopTable, width: int, room: int) -> list[Line]:
+        """Return what has no row in a table, in few lines, if there is room for more than them."""
+        notes = list(table.notes) if room > 2 * _NOTES else []
+        if len(notes) > _NOTES:
+            notes[_NOTES - 1 :] = [f"and {len(notes) - _NOTES + 1} more nodes: press 5"]
+        return [self._lines.cropped([(f"! {note}", "warning")], width) for note in notes]
 
     def _scroll(self, top: int, cursor: int, count: int, room: int) -> None:
         """Move the first visible line as little as possible so that the cursor is visible."""

@@ -19,7 +19,7 @@ from adapter.tools.top.order import Sort
 from adapter.tools.top.state import Mode, TopState
 from adapter.tools.top.summaries import tables_of
 from adapter.tools.top.tables import TopTable, ViewName
-from tests.adapter.tools.top.cluster import facts, gpu, pod, workload
+from tests.adapter.tools.top.cluster import facts, gpu, node, pod, workload
 
 VIEWS: tuple[ViewName, ...] = ("overview", "gpus", "pods", "workloads", "hpas", "nodes")
 HOSTILE = "evil\x1b[2J\x1b]0;title\x07\r\nnext\u202egnp[bold red]"
@@ -71,6 +71,19 @@ def test_gpus_on_a_terminal_of_80_columns() -> None:
         "",
         "1 of 5   0-5 views  s r sort  / filter  enter explain  ? help  q quit",
     ]
+
+
+def test_nodes_whose_gpus_have_no_row_are_named_above_the_rows() -> None:
+    silent = [node(f"n{number}", gpus=8, silent=8) for number in range(5, 10)]
+    found = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=silent)
+    shown = picture(TopState(view="gpus"), 80, 16, found)
+    assert shown[3:6] == [
+        "! 8 GPUs of node n5 are not listed: no exporter reports them. See: gpu-metrics-…",
+        "! 8 GPUs of node n6 are not listed: no exporter reports them. See: gpu-metrics-…",
+        "! and 3 more nodes: press 5",
+    ]
+    assert shown[7].startswith("> n1.gpu0")
+    assert "not listed" not in "".join(picture(TopState(view="gpus"), 80, 10, found))
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
