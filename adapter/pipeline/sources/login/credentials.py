@@ -111,7 +111,7 @@ class TlsClient:
             context = client_context(self._ca_file)
         except OSError as error:  # SSLError is an OSError
             raise CredentialError(
-                f"CA file {self._ca_file}: {error}; give one or more PEM CAs"
+                f"CA file {self._ca_file}: {error.strerror or error}; give one or more PEM CAs"
             ) from error
         if not self._verify:
             context.check_hostname = False
@@ -121,8 +121,8 @@ class TlsClient:
                 context.load_cert_chain(self._cert_file, self._key_file)
             except OSError as error:
                 raise CredentialError(
-                    f"client certificate {self._cert_file} with key {self._key_file}: {error}; "
-                    "give a PEM certificate and its own key"
+                    f"client certificate {self._cert_file} with key {self._key_file}: "
+                    f"{error.strerror or error}; give a PEM certificate and its own key"
                 ) from error
             self._dates = _dates(self._cert_file)
         return context
