@@ -10,6 +10,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,26 +110,27 @@ def test_a_fault_is_found_and_nothing_else(lab: Site, name: str) -> None:
     deadline = time.monotonic() + SETTLED_WITHIN
     with fault.make(lab):
         while True:
-            found = found_by(checked(lab.kubeconfig))
+            report = checked(lab.kubeconfig)
+            found = found_by(report)
             others = set(found) - fault.also - LAB
             if others == set(fault.ids) or time.monotonic() > deadline:
                 break
             time.sleep(1)
         assert others == set(fault.ids), found
-        failing = _failing_commands(lab, name)
+        failing = _failing_commands(lab, report)
         assert failing == [], "\n".join(failing)
 
 
-def _failing_commands(lab: Site, name: str) -> list[str]:
+def _failing_commands(lab: Site, report: dict[str, Any]) -> list[str]:
     """Return the commands of the findings that do not run, each with what it says."""
     failed = []
-    for row in checked(lab.kubeconfig)["checks"]:
+    for row in report["checks"]:
         commands = {each.get("command", "") for each in row.get("findings") or ()} - {""}
         for command in (one for one in commands if "://" not in one):  # no way out from here
             done = run_printed(lab.kubeconfig, command)
             finds_nothing = "| grep" in command and done.returncode == 1 and not done.stderr
             if done.returncode and not finds_nothing:
-                failed.append(f"{name}: {command}: {done.stderr or done.stdout}")
+                failed.append(f"{command}: {done.stderr or done.stdout}")
     return failed
 
 
