@@ -7,7 +7,7 @@ where a manifest states it, which pods it is about, and how the manifest is corr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
@@ -32,7 +32,6 @@ from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.lookup import workload_kind
-from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podgroups import selects_of, stated_size
 from adapter.pipeline.cluster.workload import workloads
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
@@ -227,7 +226,7 @@ def on_mig(facts: Facts, scaler: Hpa | SeenScaledObject) -> bool:
         return True
     if not (facts.nodes.known and facts.pods.known):
         return False
-    cut = {node.name for node in facts.nodes.read() if _cut(node)}
+    cut = facts.once(_cut, facts.nodes)
     return bool(cut) and any(pod.pod.node in cut for pod in pods_of(facts, workload))
 
 
@@ -250,9 +249,13 @@ def _sizes(facts: Facts) -> Mapping[tuple[str, str, str], int]:
     return sizes
 
 
-def _cut(node: SeenNode) -> bool:
-    """Return whether each GPU of a node is cut: strategy ``single`` offers instances as GPUs."""
-    return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
+def _cut(facts: Facts) -> Set[str]:
+    """Return the nodes of which each GPU is cut: strategy ``single`` offers instances as GPUs."""
+    return {
+        node.name
+        for node in facts.nodes.read()
+        if nodelabels.facts(node.metadata.labels).mig_strategy == "single"
+    }
 
 
 def _labels(facts: Facts, scaler: Hpa | SeenScaledObject) -> Mapping[str, str] | None:
