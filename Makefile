@@ -12,7 +12,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8))
 # in one process, which starts what its tests share once.
 E2E_WORKERS ?= 3
 NETWORK := $(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python
-IN_PROCESSES := --tx '$(E2E_WORKERS)*popen//python=$(NETWORK)' --dist loadgroup --no-loadscope-reorder
+IN_PROCESSES := --tx '$(E2E_WORKERS)*popen//python=$(NETWORK)' --dist loadfile --no-loadscope-reorder
 # Attacks at the same time, each on a process of its own: for half of the time they wait.
 ATTACKS ?= 3
 # Tests with targets of their own.

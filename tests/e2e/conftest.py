@@ -8,9 +8,12 @@ wait, so that they need little of what the other two compute with.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.e2e.site import Site
 from tests.e2e.stage import Stage
@@ -37,16 +40,23 @@ LONGEST: Final = (
 the others."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not hasattr(config, "workerinput"):
         return
     places = {name: place for place, name in enumerate(WAITING + LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
-    for item in items:
-        module = item.path.stem
-        process = "waiting" if module in WAITING else module
-        item.add_marker(pytest.mark.xdist_group(process))
+
+
+class ModuleScheduling(LoadFileScheduling):
+    """Runs each module in one process, and those that wait in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "waiting" if Path(file).stem in WAITING else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling:
+    return ModuleScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
