@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
 # Each process of the end-to-end tests has a network, a stage and a site of its own. A module stays
 # in one process, which starts what its tests share once.
-E2E_WORKERS ?= 3
+E2E_WORKERS ?= 2
 NETWORK := $(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python
 IN_PROCESSES := --tx '$(E2E_WORKERS)*popen//python=$(NETWORK)' --dist loadfile --no-loadscope-reorder
 # Attacks at the same time, each on a process of its own: for half of the time they wait.
@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e e2e-causes e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean
+.PHONY: help demo test fuzz e2e e2e-long e2e-causes e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean
 
 help: ## list the targets
 	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-15s %s\n", name, $$0}' $(MAKEFILE_LIST)
@@ -64,7 +64,11 @@ e2e: $(READY) ## test against a real control plane; installs and builds what is 
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
 	$(BIN)/python -m tests.browser.axe
-	$(NETWORK) -m pytest tests/e2e $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
+	$(NETWORK) -m pytest tests/e2e -m "not long" $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
+
+e2e-long: $(READY) ## run what `make e2e` leaves out: tests that wait for minutes, such as the guides of a migration
+	$(BIN)/python -m tests.e2e.programs
+	$(NETWORK) -m pytest tests/e2e -m long $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
 
 e2e-causes: $(READY) ## test forty faults of real clusters on one stage: twice those of `make e2e`
 	$(BIN)/python -m tests.e2e.programs

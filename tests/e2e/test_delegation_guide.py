@@ -29,7 +29,7 @@ from tests.e2e.shopstage import (
 from tests.e2e.site import Site
 from tests.e2e.traffic import Traffic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 PAGE = Page(ROOT / "docs" / "delegation.md")
 MOVED = "v1beta1.custom.metrics.k8s.io"

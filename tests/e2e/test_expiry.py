@@ -27,7 +27,7 @@ from tests.e2e.test_access import kubectl
 from tests.e2e.traffic import Answer, Asker, Traffic, controller
 from tests.e2e.truth import Truth
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 SPACE, NODE = "expiry", "node-a"
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"

@@ -20,7 +20,7 @@ from tests.e2e.queueing import (
 )
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 SPACE = "latency"
 TTFT = "inference_time_to_first_token_seconds_p90"

@@ -28,7 +28,7 @@ from tests.e2e.shopstage import (
 from tests.e2e.site import Site
 from tests.e2e.traffic import Traffic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture

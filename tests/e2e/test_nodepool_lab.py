@@ -71,6 +71,7 @@ def held(lab: LabStage, namespace: str) -> int:
     return sum(buffer["spec"]["replicas"] for buffer in buffers)
 
 
+@pytest.mark.long
 def test_placeholders_reserve_capacity_if_buffers_are_not_used(lab: LabStage) -> None:
     controller = lab.controller("placeholders", provisioning_method="placeholder")
     controller.start()
@@ -114,7 +115,7 @@ def uninstall(lab: LabStage, controller: Controller) -> None:
     controller.stop()
 
 
-@pytest.mark.parametrize("end", [kill, uninstall])
+@pytest.mark.parametrize("end", [pytest.param(kill, marks=pytest.mark.long), uninstall])
 def test_nothing_of_a_controller_that_is_gone_remains(
     lab: LabStage, end: Callable[[LabStage, Controller], None]
 ) -> None:
@@ -136,9 +137,8 @@ def test_nothing_of_a_controller_that_is_gone_remains(
         assert len(lab.running(name)) == 2
         print(f"after {name} headroom was gone in {gone:.0f} s", end=", ")
         print(f"its nodes in {time.monotonic() - ended:.0f} s", end=", ")
-        if end is uninstall:  # then what the kill before has left goes too
-            wait_until(lambda: not remains(lab), "nothing remains", 200)
-            print(f"everything in {time.monotonic() - ended:.0f} s")
+        wait_until(lambda: not remains(lab), "nothing remains", 200)
+        print(f"everything in {time.monotonic() - ended:.0f} s")
     finally:
         lab.clear(name)
         if end is uninstall:
@@ -177,6 +177,7 @@ def test_nodes_of_headroom_that_is_stopped_are_removed(lab: LabStage) -> None:
     lab.lab.wait_nodes(0)
 
 
+@pytest.mark.long
 def test_a_burst_of_fifty_jobs_stays_within_the_limits_and_leaves_nothing(lab: LabStage) -> None:
     """The jobs' pods order their own nodes; the controller must not order them again.
 

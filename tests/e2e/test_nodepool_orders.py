@@ -72,6 +72,7 @@ def test_pods_that_the_hpa_creates_are_not_ordered_again(
     assert [nodes for nodes, _ in found] == [8, 8]
 
 
+@pytest.mark.long
 def test_pods_that_the_hpa_delays_are_ordered_ahead_once(
     lab: LabStage, controller: Controller
 ) -> None:
