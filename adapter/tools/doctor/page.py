@@ -79,6 +79,8 @@ class ExporterPage:
     devices: tuple[PageDevice, ...] = ()
     rejects: Mapping[str, int] = field(default_factory=dict)
     """Lines that the adapter leaves out, by reason."""
+    proxy: str = ""
+    """The path of the API server's proxy; empty if it leads out of it."""
 
     @property
     def named(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.doctor.changed import workload_of
 from adapter.tools.doctor.facts import Facts
-from adapter.tools.doctor.fetch import Place
+from adapter.tools.doctor.page import ExporterPage, Trouble
 
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template ``kubectl set env`` changes."""
@@ -39,10 +39,14 @@ def describe(each: SeenPod) -> str:
     return f"kubectl -n {each.pod.ref.namespace} describe pod {each.pod.ref.name}"
 
 
-def show_page(each: SeenPod, url: str) -> str:
-    """Return a command that shows a page of a pod; its log if the path leads out of the proxy."""
-    place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, url)
-    return logs(each) if place.strays else f"kubectl get --raw {shlex.quote(place.proxy)}"
+def show_page(each: SeenPod, page: ExporterPage) -> str:
+    """Return a command that shows a page of a pod; its log if kubectl cannot show the page.
+
+    ``kubectl get --raw`` does not print what an answer with an error's status says.
+    """
+    if not page.proxy or page.trouble is Trouble.STATUS:
+        return logs(each)
+    return f"kubectl get --raw {shlex.quote(page.proxy)}"
 
 
 def delete(each: SeenPod) -> str:

@@ -117,7 +117,8 @@ async def _page(
     credentials: bool,
 ) -> ExporterPage:
     place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, at.url)
-    blank = ExporterPage(each.key, each.pod.node, at.rule, place.brief)
+    proxy = "" if place.strays else place.proxy
+    blank = ExporterPage(each.key, each.pod.node, at.rule, place.brief, proxy=proxy)
     answer = await fetcher.fetch(place, most)
     if await speaks_tls(fetcher, place, answer):
         return replace(blank, trouble=Trouble.HTTPS, detail="it expects TLS")

@@ -168,7 +168,7 @@ def no_page(facts: Facts) -> Iterator[Finding]:
             each.subject,
             f"the exporter on node {page.node} answers at {page.url}: {said}",
             fix or "see what the page says, and the exporter's log",
-            show_page(each, page.url),
+            show_page(each, page),
         )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.tools.doctor.facts import Fact, Facts
-from adapter.tools.doctor.podcommands import owner, set_env
+from adapter.tools.doctor.page import ExporterPage, Trouble
+from adapter.tools.doctor.podcommands import delete, owner, set_env, show_page
 from tests.adapter.tools.doctor.clean import pod
 
 
@@ -58,3 +59,25 @@ def test_a_pod_without_an_owner_gets_a_sentence() -> None:
     advice, action = set_env(Facts(), each, "do it", "X", None)
     assert action == ""
     assert advice.startswith("do it: remove X in its manifest, and create the pod again")
+
+
+PROXY = "/api/v1/namespaces/chat/pods/p:9400/proxy/metrics"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "trouble", "command"),
+    [
+        (PROXY, Trouble.HTML, f"kubectl get --raw {PROXY}"),
+        (PROXY + "?a=1&b=$(x)", Trouble.EMPTY, f"kubectl get --raw '{PROXY}?a=1&b=$(x)'"),
+        (PROXY, Trouble.STATUS, "kubectl -n chat logs p --tail=20"),
+        ("", Trouble.HTML, "kubectl -n chat logs p --tail=20"),
+    ],
+)
+def test_a_page_is_shown_as_kubectl_can_show_it(proxy: str, trouble: Trouble, command: str) -> None:
+    page = ExporterPage("chat/p", "n1", "dcgm-exporter", ":9400/metrics", trouble, proxy=proxy)
+    assert show_page(owned("DaemonSet", "exporter"), page) == command
+
+
+def test_a_pod_that_nothing_creates_again_is_only_shown() -> None:
+    assert delete(owned("DaemonSet", "exporter")) == "kubectl -n chat delete pod p"
+    assert delete(pod("p", labels={})) == "kubectl -n chat describe pod p"

@@ -157,3 +157,15 @@ def test_a_page_whose_credentials_doctor_lacks_could_not_be_checked() -> None:
     page = read_pages(401, bearer_token_file="/token")
     assert (page.trouble, "which doctor does not have" in page.detail) == (Trouble.UNREAD, True)
     assert read_pages(404, bearer_token_file="/token").trouble is Trouble.STATUS
+
+
+def test_a_finding_about_a_page_shows_it_as_doctor_has_read_it() -> None:
+    page = read_pages(200)
+    assert (page.trouble, page.url) == (Trouble.EMPTY, ":9400/metrics")
+    facts = clean()
+    facts.pages = Fact({**facts.pages.read(), KEY_B: page})
+    (result,) = run(facts, ("GMA104",))
+    (finding,) = result.findings
+    name = KEY_B.partition("/")[2]
+    path = f"/api/v1/namespaces/gpu-operator/pods/{name}:9400/proxy/metrics"
+    assert finding.command == f"kubectl get --raw {path}"
