@@ -37,5 +37,5 @@ def calls(size: int, folder: Path) -> int:
             check=False,
         )
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    total: int = pstats.Stats(str(found)).total_calls  # type: ignore[attr-defined]
+    total: int = pstats.Stats(str(found)).total_calls  # type: ignore[attr-defined]  # not in typeshed
     return total
