@@ -12,7 +12,7 @@ import { HpaList, keyOf } from "./hpalist.js";
 import { idleTable } from "./idlelist.js";
 import { listenToKeys } from "./keys.js";
 import { Names } from "./names.js";
-import { empty, notices, place, segments, status } from "./panel.js";
+import { empty, notices, place, segments, status, tally } from "./panel.js";
 import { objects, Parts } from "./parts.js";
 import { poolTable } from "./pooltable.js";
 import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
@@ -63,12 +63,6 @@ function showNotices() {
   for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes", "gpupools"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
     notices(get(`${id}-notices`), now.panels, lists, interval);
   }
-}
-
-/** Say "3 of 14" if the filters leave something out. */
-function tally(id, shown, all, noun, more = "") {
-  if (all === null) return say(get(`${id}-count`), "not known");
-  say(get(`${id}-count`), `${shown === all ? count(all, noun) : `${shown.toLocaleString("en-US")} of ${count(all, noun)}`}${more}`);
 }
 
 /** How many rows are left; a list that was not read has none to count. */

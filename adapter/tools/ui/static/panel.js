@@ -1,8 +1,8 @@
 // What a panel says about its data: waiting, without rights, failed, old.
 
 import { command } from "./copy.js";
-import { fill, h, sign } from "./dom.js";
-import { span } from "./format.js";
+import { fill, h, say, sign } from "./dom.js";
+import { count, span } from "./format.js";
 
 const WORDS = {
   forbidden: ["warning", "Your user may not read this."],
@@ -106,4 +106,14 @@ export function segments(element, choices, chosen, onChoose) {
     fill(element, choices.map(([value, label]) => h("button", { type: "button", "data-value": value, click: () => onChoose(value) }, label)));
   }
   for (const button of element.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.value === chosen));
+}
+
+/**
+ * Say "3 of 14" in the title of a panel if the filters leave something out.
+ * @param {string} id of the panel @param {number} shown @param {number|null} all null: not known @param {string} noun @param {string} [more]
+ */
+export function tally(id, shown, all, noun, more = "") {
+  const title = /** @type {any} */ (document.getElementById(`${id}-count`));
+  if (all === null) return say(title, "not known");
+  say(title, `${shown === all ? count(all, noun) : `${shown.toLocaleString("en-US")} of ${count(all, noun)}`}${more}`);
 }
