@@ -68,6 +68,7 @@ e2e: $(READY) ## test against a real control plane; installs and builds what is 
 
 e2e-long: $(READY) ## run what `make e2e` leaves out: tests that wait for minutes, such as the guides of a migration
 	$(BIN)/python -m tests.e2e.programs
+	$(BIN)/python -m tests.e2e.modules
 	$(NETWORK) -m pytest tests/e2e -m long $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
 
 e2e-causes: $(READY) ## test forty faults of real clusters on one stage: twice those of `make e2e`

@@ -268,8 +268,8 @@ class IdleReport:
         cost = _sum(device.cost(self.now) for device in self.devices)
         missing = sum(device.price is None for device in self.devices)
         pods = f"pods{self._place()}"
-        gpus = "GPU" if self.held == 1 else "GPUs"
-        said = f"{idle} of {self.held} {gpus} that {pods} hold {'are' if idle > 1 else 'is'} idle"
+        of = count(self.held, "GPU")
+        said = f"{idle} of {of} that {pods} hold {'are' if idle > 1 else 'is'} idle"
         if price is not None and cost is not None:
             said += f": {amount(price)} {self.currency} an hour, {amount(cost)} so far"
         lines = [screen.style(said, "bold")]

@@ -17,7 +17,7 @@ from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.tools.ui.devicechanges import NodesSeen, device_facts
-from adapter.tools.ui.gpurows import DeviceParts, fleet, silent_nodes, with_silent
+from adapter.tools.ui.gpurows import DeviceParts, SilentNode, fleet, silent_nodes, with_silent
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
@@ -67,6 +67,8 @@ class Model:
         self._idle_after = idle_after
         self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
+        self._silent: list[SilentNode] = []
+        """Those whose GPUs the page has as rows."""
         self._counts: dict[str, tuple[ObjectTable, Any]] = {}
         self._judged: tuple[ReadScalers, ObjectTable | None, list[HpaSummary]] | None = None
 
@@ -97,8 +99,9 @@ class Model:
             at = seen.panels[GPUS].updated or now
             before = self.fleet.idle_since if self.fleet else {}
             self.fleet = fleet(gpus, at, before, self._idle_after)
-        if changed & {GPUS, NODES} and self.fleet is not None:
-            silent = self._once("silent nodes", _current(seen, NODES), silent_nodes) or ()
+        silent = self._once("silent nodes", _current(seen, NODES), silent_nodes) or []
+        if self.fleet is not None and (GPUS in changed or silent != self._silent):
+            self._silent = silent
             found["gpus"], found["load"] = with_silent(self.fleet, silent)
         whole = outage(list(seen.panels.values()))
         hpas = self.hpas(seen, now)
@@ -128,7 +131,7 @@ class Model:
         timeline, gpu_pods = self._timeline, seen.table(PODS)
         timeline.panels(now, seen.panels)
         if _fresh(seen, changed, GPUS) and self.fleet is not None:
-            timeline.devices(now, device_facts(self.fleet), _silent_nodes(seen))
+            timeline.devices(now, device_facts(self.fleet), _nodes_seen(seen))
         if _fresh(seen, changed, PODS) and gpu_pods is not None:
             timeline.pods(now, pod_facts(gpu_pods))
         if _fresh(seen, changed, HPAS) and hpas is not None:
@@ -164,7 +167,7 @@ class Model:
         return found
 
 
-def _silent_nodes(seen: PageFacts) -> NodesSeen:
+def _nodes_seen(seen: PageFacts) -> NodesSeen:
     """Return which nodes are there, and of which of them no exporter reports a GPU."""
     table = _current(seen, NODES) if NODES in seen.panels else None
     if table is None:

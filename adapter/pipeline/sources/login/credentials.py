@@ -135,6 +135,7 @@ def _dates(file: Path) -> Validity:
     try:
         return validity_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
     except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
         raise CredentialError(
-            f"client certificate {file}: {error}; give a PEM certificate"
+            f"client certificate {file}: {said}; give a PEM certificate"
         ) from error

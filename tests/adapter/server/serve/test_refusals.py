@@ -86,7 +86,7 @@ def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
                     "prometheus": {"url": "https://e", "ca_file": "/no/ca.crt"},
                 }
             },
-            "source.prometheus: CA file /no/ca.crt",
+            "source.prometheus: CA file /no/ca.crt: No such",
         ),
     ],
     ids=["a row of the user's own", "a CA that is not there"],

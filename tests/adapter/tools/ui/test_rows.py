@@ -126,6 +126,23 @@ def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command()
     assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
 
 
+def test_devices_are_sent_again_only_if_they_or_the_unreported_ones_changed() -> None:
+    model, names = Model(PRICES, 600.0), readers("")
+    panels = {name: PanelState(name, "ok", updated=NOW) for name in names}
+    devices = table_of(GPUS, [gpu("a", "n1")])
+
+    def sent(changed: str, *nodes: dict[str, Any]) -> set[str]:
+        seen = PageFacts(panels, {"gpus": devices, NODES: table_of(GPUNODES, nodes)})
+        return model.parts(seen, {changed}, NOW).keys() & {"gpus", "load"}
+
+    whole, silent = node("n9"), node("n9", Reported=0, Silent=8)
+    assert sent("gpus", whole) == {"gpus", "load"}
+    assert sent(NODES, whole) == set()
+    assert sent(NODES, silent) == {"gpus", "load"}
+    assert sent(NODES, silent) == set()
+    assert sent(NODES, whole) == {"gpus", "load"}
+
+
 def test_the_verdict_counts_gpus_that_no_exporter_reports() -> None:
     names = readers("")
     nodes = table_of(GPUNODES, [node("n1"), node("n9", Silent=8)])
