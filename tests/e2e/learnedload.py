@@ -45,15 +45,19 @@ def write(admin: Cluster, namespace: str, load: float, rise: float, target: floa
         rise: percent that came on top.
         target: percent that a replica carries.
     """
-    now = time.time()
     key = LoadKey(namespace, DEPLOYMENTS, "inference", MEASURED)
-    learned = WorkloadLoad(
+    loads = {key: learned(time.time(), load, rise, target)}
+    admin.patch(CONFIGMAP, {"data": {"loads": dump(loads)[0]}})
+
+
+def learned(now: float, load: float, rise: float, target: float) -> WorkloadLoad:
+    """Return what is known of such a load. The arguments are those of :func:`write`."""
+    return WorkloadLoad(
         now,
         history=_earlier_days(now, load, rise),
         replica=ReplicaLoad(target * 1e6, 1e6, now),
         starts=StartTimes(watched=(30.0,)),
     )
-    admin.patch(CONFIGMAP, {"data": {"loads": dump({key: learned})[0]}})
 
 
 def use(config: Path) -> None:
@@ -73,16 +77,17 @@ def _earlier_days(now: float, load: float, rise: float) -> DemandHistory:
     """Four days that rose in this slot, and in the next one, which may begin soon.
 
     The second rise ends at what is expected. So it is never more, in the seconds either in which
-    the lead time reaches into both slots: no load above the highest one known is expected.
+    the lead time reaches into both slots: no load above the highest one known is expected. The
+    load falls again half a day later, whatever time of the day it is now.
     """
     minute, today = now // MINUTE * MINUTE, int(now // DAY)
-    begins = int(now // SLOT)
+    this_slot = int(now // SLOT) % SLOTS
 
     def peak(slot: int) -> float:
-        to_come = max(0, min(2, begins + 1 - slot))
-        return max(0.0, load + rise - to_come * rise)
+        after = (slot - this_slot + SLOTS // 2) % SLOTS - SLOTS // 2
+        return max(0.0, load + rise * max(-1, min(1, after)))
 
-    peaks = tuple(peak(today * SLOTS + slot) for slot in range(SLOTS))
+    peaks = tuple(peak(slot) for slot in range(SLOTS))
     days = (DemandDay(day, peaks) for day in range(today - 4, today))
     recent = (DemandPoint(minute - back * MINUTE, load) for back in range(300, 0, -1))
     return DemandHistory(tuple(recent), tuple(days))
