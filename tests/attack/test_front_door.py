@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,15 +143,24 @@ def slow_reads(door: FrontDoor) -> Strike:
         path = f"{API.format(TENANT)}?metricLabelSelector={quote(f'k notin ({values})')}"
         try:
             with door.request(path) as line:
-                first = part = line.recv(1024)
+                first = part = received(line, turn)
                 turn.begun.set()
                 while part and not turn.off.wait(0.2):
-                    part = line.recv(1024)
+                    part = received(line, turn)
         except OSError:
             return "closed"
-        return first[9:12].decode("latin-1")
+        return first[9:12].decode("latin-1") or "called off"
 
     return strike
+
+
+def received(line: socket.socket, turn: Turn) -> bytes:
+    """Return the next kilobyte; none at the end of the answer, or when the attack is called off."""
+    line.settimeout(0.5)
+    while not turn.off.is_set():
+        with suppress(TimeoutError):
+            return line.recv(1024)
+    return b""
 
 
 @contextmanager

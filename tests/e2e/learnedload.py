@@ -78,7 +78,7 @@ def _earlier_days(now: float, load: float, rise: float) -> DemandHistory:
 
     The second rise ends at what is expected. So it is never more, in the seconds either in which
     the lead time reaches into both slots: no load above the highest one known is expected. The
-    load falls again half a day later, whatever time of the day it is now.
+    load falls again half a day later, regardless of the time of the day.
     """
     minute, today = now // MINUTE * MINUTE, int(now // DAY)
     this_slot = int(now // SLOT) % SLOTS

@@ -115,7 +115,8 @@ def uninstall(lab: LabStage, controller: Controller) -> None:
     controller.stop()
 
 
-@pytest.mark.parametrize("end", [pytest.param(kill, marks=pytest.mark.long), uninstall])
+@pytest.mark.long
+@pytest.mark.parametrize("end", [kill, uninstall])
 def test_nothing_of_a_controller_that_is_gone_remains(
     lab: LabStage, end: Callable[[LabStage, Controller], None]
 ) -> None:
