@@ -28,7 +28,7 @@ from tests.needs import ETCD, KUBE_APISERVER, needed_by_fixture
 API = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/%2A/DCGM_FI_DEV_GPU_UTIL"
 RESOURCES = "/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods"
 OTHERS, OURS = 1_000, 600
-ATTACKERS = 40
+ATTACKERS = 20
 """Connections at once. Priority and Fairness itself gives one flow fewer seats."""
 RATIO = 4
 PAUSE = 0.5
