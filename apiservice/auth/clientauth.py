@@ -27,7 +27,13 @@ class ProxySettings:
 class ClientAuth:
     """The current trust. Setting an equal value changes nothing, and keeps the generation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, expected: bool = False) -> None:
+        """Trust nobody yet.
+
+        Args:
+            expected: whether a CA becomes known later, as from a ConfigMap.
+        """
+        self._expected = expected
         self.generation = 0
         """Changes with every change of trust."""
         self.proxy: tuple[ProxySettings, ClientTrust] | None = None
@@ -36,6 +42,16 @@ class ClientAuth:
         """The CA of client certificates, or None."""
         self._clients_pem = b""
         self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def asks(self) -> bool:
+        """Whether a handshake asks the client for a certificate.
+
+        A CA that is still to come counts: who was not asked stays anonymous for as long as the
+        connection lasts, and kube-apiserver keeps its connections. Until the CA is known, a
+        certificate ends the handshake, and its client connects again.
+        """
+        return self._expected or self.proxy is not None or self.clients is not None
 
     @property
     def bundle(self) -> bytes:

@@ -102,7 +102,7 @@ class ServingTLS:
     def _build(self) -> ssl.SSLContext:
         context = server_context()
         load_into(context, self.files)
-        _accept(context, self._trust.bundle)
+        self._accept(context)
         return context
 
     def _trust_changed(self) -> None:
@@ -114,7 +114,7 @@ class ServingTLS:
             # The pair on disk cannot be served: add the CA to the context in use instead. A CA
             # that was removed stays in it, and the authenticator no longer trusts it.
             try:
-                _accept(self._current, self._trust.bundle)
+                self._accept(self._current)
             except CertificatePairError as error:
                 self._trouble(error)
         self._listening = self._new_listening()
@@ -122,11 +122,11 @@ class ServingTLS:
     def _new_listening(self) -> ssl.SSLContext:
         """Return an empty context, from which a handshake copies whether to ask for a certificate.
 
-        Without a CA no client is asked: every certificate would be refused.
+        Where no CA is expected, no client is asked: every certificate would be refused.
         """
         context = server_context()
         context.sni_callback = self._choose
-        context.verify_mode = ssl.CERT_OPTIONAL if self._trust.bundle else ssl.CERT_NONE
+        context.verify_mode = ssl.CERT_OPTIONAL if self._trust.asks else ssl.CERT_NONE
         return context
 
     def _choose(
@@ -135,17 +135,19 @@ class ServingTLS:
         """Runs at every ClientHello, with or without a server name."""
         connection.context = self._current
 
-
-def _accept(context: ssl.SSLContext, bundle: bytes) -> None:
-    if not bundle:
-        return
-    try:
-        context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
-    except (OSError, ValueError) as error:
-        raise CertificatePairError(
-            f"the CAs of clients cannot be used: {error}; give CA certificates that OpenSSL accepts"
-        ) from error
-    context.verify_mode = ssl.CERT_OPTIONAL
+    def _accept(self, context: ssl.SSLContext) -> None:
+        if self._trust.asks:
+            context.verify_mode = ssl.CERT_OPTIONAL
+        bundle = self._trust.bundle
+        if not bundle:
+            return
+        try:
+            context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
+        except (OSError, ValueError) as error:
+            raise CertificatePairError(
+                f"the CAs of clients cannot be used: {error}; "
+                "give CA certificates that OpenSSL accepts"
+            ) from error
 
 
 def server_context() -> ssl.SSLContext:

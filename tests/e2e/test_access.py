@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import httpx
@@ -258,6 +259,30 @@ def test_the_front_proxy_ca_rotates(stage: Stage, tmp_path: Path) -> None:
         "the API server reaches the adapter with its new certificate",
         120,
     )
+
+
+def test_no_connection_of_the_api_server_stays_anonymous_after_a_restart(stage: Stage) -> None:
+    """Requests arrive from the first moment, before the adapter knows the API server's CA."""
+    path = VALUES.format(ns="gpu-operator", metric=METRIC)
+    ended = threading.Event()
+
+    def request_on() -> None:
+        while not ended.is_set():
+            _status(stage.admin, path)
+
+    askers = [threading.Thread(target=request_on) for _ in range(8)]
+    stage.adapter.stop()
+    for asker in askers:
+        asker.start()
+    try:
+        stage.adapter.start()
+        wait_until(lambda: _status(stage.admin, path) in (200, 404), "the adapter answers")
+        statuses = {_status(stage.admin, path) for _ in range(200)}
+    finally:
+        ended.set()
+        for asker in askers:
+            asker.join()
+    assert statuses <= {200, 404}
 
 
 def _reaches(stage: Stage, pair: KeyPair, path: str) -> bool:

@@ -68,7 +68,8 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         CertificatePairError, TrustFileError: a file cannot be used.
     """
     chosen = settings.authentication
-    trust = ClientAuth()
+    published_trust = client is not None and chosen.configmap
+    trust = ClientAuth(expected=published_trust)
     files = FileTrust(
         trust,
         proxy_ca_file=chosen.requestheader_ca_file,
@@ -85,7 +86,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
     problems = {"serving-certificate": lambda: tls.problem, "ca-files": lambda: files.problem}
     loops: list[Loop] = []
     reviews = _reviews(settings, client)
-    if client is not None and chosen.configmap:
+    if published_trust:
         published = ConfigMapTrust(
             trust,
             proxy=chosen.requestheader_ca_file is None,

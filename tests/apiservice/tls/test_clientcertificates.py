@@ -138,18 +138,38 @@ def test_a_rotated_front_proxy_ca_takes_effect_on_old_and_new_connections(
     run(body)
 
 
-def test_no_client_is_asked_for_a_certificate_before_a_ca_is_known(
+def test_no_client_is_asked_for_a_certificate_where_no_ca_is_expected(
     run: Run, files: CertificateFiles, tmp_path: Path
 ) -> None:
     async def body() -> None:
         trust = ClientAuth()
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
+        async with (
+            serving(whoami(trust), tls.listening) as server,
+            connected(server, context) as wire,
+        ):
+            assert (await wire.ask(AS_BOB))[2].startswith(b"system:anonymous")
+
+    run(body)
+
+
+def test_no_connection_of_a_front_proxy_stays_anonymous_that_came_before_its_ca(
+    run: Run, files: CertificateFiles, tmp_path: Path
+) -> None:
+    """kube-apiserver keeps its connections: one that was not asked would be anonymous for good."""
+
+    async def body() -> None:
+        trust = ClientAuth(expected=True)
+        tls = ServingTLS(files, trust, NOW)
+        proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
         async with serving(whoami(trust), tls.listening) as server:
-            async with connected(server, context) as wire:
-                assert (await wire.ask(AS_BOB))[2].startswith(b"system:anonymous")
+            assert await handshake_refused(server.port, proxy, AS_BOB) is not None
+            # A probe of the kubelet has no certificate.
+            async with connected(server, client_context(CA.pem)) as wire:
+                assert (await wire.ask())[2].startswith(b"system:anonymous")
             trust.set_proxy(ProxySettings(PROXY_CA.pem))
-            async with connected(server, context) as wire:
+            async with connected(server, proxy) as wire:
                 assert (await wire.ask(AS_BOB))[2].startswith(b"bob")
 
     run(body)
