@@ -25,7 +25,7 @@ from adapter.tools.client.options import (
     SharedOption,
     ToolGroup,
     ends,
-    joined,
+    join_options,
 )
 from adapter.tools.conformance.commands import conformance
 from adapter.tools.doctor.command import doctor
@@ -76,7 +76,7 @@ class _SettingOption(click.Option):
         return names, text.format(**dict(Settings()))
 
 
-_LOG = joined(
+_LOG = join_options(
     click.option(
         "--log-level",
         cls=_SettingOption,
@@ -111,7 +111,7 @@ class _Program(ToolGroup):
     cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@joined(ACCESS, NAMESPACE)
+@join_options(ACCESS, NAMESPACE)
 @click.version_option(__version__, prog_name=_PROGRAM)
 def main(**_: object) -> None:
     """Scale Kubernetes workloads on the real load of their GPUs.
@@ -357,10 +357,10 @@ def _check(settings: Settings) -> None:
     prometheus-adapter's file cannot be used."""
     # Imported late: --help needs none of it.
     from adapter.config.process.config import ConfigError  # noqa: PLC0415
-    from adapter.server.serve.check import unusable  # noqa: PLC0415
+    from adapter.server.serve.check import start_problems  # noqa: PLC0415
     from adapter.server.serve.rules import rule_problems, rule_queries  # noqa: PLC0415
 
-    problems = list(unusable(settings))
+    problems = list(start_problems(settings))
     try:
         rules, broken = rule_problems(settings)
     except ConfigError as error:
@@ -381,9 +381,9 @@ def _load(
     config: Path | None, given: Mapping[str, object]
 ) -> tuple[Settings, Callable[[], Settings]]:
     """Return the settings, and the function that loads them again. Exit with 2 if one is wrong."""
-    from adapter.config.process.config import ConfigError, load, named  # noqa: PLC0415 - takes half a second
+    from adapter.config.process.config import ConfigError, flag_values, load  # noqa: PLC0415 - takes half a second
 
-    flags = named(given)
+    flags = flag_values(given)
     try:
         return load(config, flags), lambda: load(config, flags)
     except ConfigError as error:

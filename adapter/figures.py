@@ -33,7 +33,7 @@ def number(value: float) -> str:
     return decimal(value, 0 if abs(value) >= 1000 else 3)
 
 
-def plain(value: float) -> str:
+def short_number(value: float) -> str:
     """Return a number with at most one decimal, and none from 10 on. Only 0 is ``0``."""
     if 0 < value < 0.05:
         return "<0.1"
@@ -42,7 +42,7 @@ def plain(value: float) -> str:
 
 def percent(value: float) -> str:
     """Return a percentage: ``87%``, ``0.4%``."""
-    return f"{plain(value)}%"
+    return f"{short_number(value)}%"
 
 
 def memory(used: float, total: float | None = None) -> str:
@@ -61,7 +61,7 @@ def _amount(value: float) -> str:
     return "<0.1" if 0 < value < 0.05 else decimal(value, 1)
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
+def join_names(names: Sequence[str], most: int = 4) -> str:
     """Return the first names, and how many more there are: ``a, b and 3 more``."""
     more = len(names) - most
     parts = [*names[:most], f"{more} more"] if more > 0 else [*names]

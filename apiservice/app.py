@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apiservice.delegate.delegation import Delegation
-from apiservice.documents.aggregated import wants_aggregated
+from apiservice.documents.aggregateddiscovery import wants_aggregated
 from apiservice.documents.discovery import Discovery
 from apiservice.documents.health import ENDPOINTS, HealthRegistry
 from apiservice.documents.pages import create_pages
@@ -40,7 +40,7 @@ from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.accept import accept_header, accepts_json
 from apiservice.wire.answers import LARGE, Key, Prepared, json_messages
-from apiservice.wire.largeanswers import SENT_BYTES, LargeAnswers, while_there
+from apiservice.wire.largeanswers import SENT_BYTES, LargeAnswers, run_while_connected
 from apiservice.wire.metricroutes import (
     Asked,
     Endpoint,
@@ -201,7 +201,7 @@ class ApiServer:
         return user
 
     async def _decide(self, user: User, wanted: Attributes) -> AccessDecision:
-        decision = self._authorizer.cached(user, wanted)
+        decision = self._authorizer.known_decision(user, wanted)
         if decision is None:
             decision = await self._authorizer.authorize(user, wanted)
         return decision
@@ -272,13 +272,13 @@ class ApiServer:
             return False
         parameters = query_parameters(scope["query_string"])
         # A client that leaves gives its place at the delegate back.
-        found = await while_there(
+        delegated = await run_while_connected(
             receive, self._delegation.answer(where, parameters, scope["headers"])
         )
-        if found is None:
+        if delegated is None:
             return False
-        large = len(found.body) > LARGE
-        prepared = Prepared(*json_messages(found.code, found.body), 0.0, large)
+        large = len(delegated.body) > LARGE
+        prepared = Prepared(*json_messages(delegated.code, delegated.body), 0.0, large)
         if large:
             await self._large.answer(scope["path"], partial(_itself, prepared), receive, send)
             return True

@@ -21,7 +21,7 @@ from apiservice.identity import Attributes, User
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return ``text`` in double quotes with its control characters escaped, as Go's ``%q``."""
     return msgspec.json.encode(_clean(text)).decode()
 
@@ -98,25 +98,27 @@ class Forbidden(ApiError, code=HTTPStatus.FORBIDDEN, reason="Forbidden"):
             "kind": _clean(attributes.resource),
         }
         # kube-apiserver names the object only if the request does (NewForbidden).
-        named = f"{resource} {quoted(attributes.name)}" if attributes.name else _clean(resource)
-        message = f"{named} is forbidden: {refusal}"
+        target = (
+            f"{resource} {quote_text(attributes.name)}" if attributes.name else _clean(resource)
+        )
+        message = f"{target} is forbidden: {refusal}"
         super().__init__(message, {key: text for key, text in details.items() if text})
 
 
 def _refusal(user: User, attributes: Attributes) -> str:
-    name, verb = quoted(user.name), attributes.verb
+    name, verb = quote_text(user.name), attributes.verb
     if not attributes.resource:
-        return f"User {name} cannot {verb} path {quoted(attributes.path)}"
+        return f"User {name} cannot {verb} path {quote_text(attributes.path)}"
     resource = attributes.resource
     if attributes.subresource:
         resource = f"{resource}/{attributes.subresource}"
     where = (
-        f"in the namespace {quoted(attributes.namespace)}"
+        f"in the namespace {quote_text(attributes.namespace)}"
         if attributes.namespace
         else "at the cluster scope"
     )
-    group = quoted(attributes.group)
-    return f"User {name} cannot {verb} resource {quoted(resource)} in API group {group} {where}"
+    group = quote_text(attributes.group)
+    return f"User {name} cannot {verb} resource {quote_text(resource)} in API group {group} {where}"
 
 
 class NotFound(ApiError, code=HTTPStatus.NOT_FOUND, reason="NotFound"):
@@ -160,9 +162,9 @@ class ObjectNotFound(NotFound):
     """A resource has no object of this name; ``like`` are names that resemble it."""
 
     def __init__(self, group: str, plural: str, name: str, like: Sequence[str] = ()) -> None:
-        message = f"{_full(plural, group)} {quoted(name)} not found"
+        message = f"{_full(plural, group)} {quote_text(name)} not found"
         if like:
-            message = f"{message}: did you mean {', '.join(map(quoted, like))}?"
+            message = f"{message}: did you mean {', '.join(map(quote_text, like))}?"
         super().__init__(message, {"name": _clean(name), "group": group, "kind": plural})
 
 

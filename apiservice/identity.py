@@ -81,7 +81,7 @@ class Authenticator(Protocol):
 class Authorizer(Protocol):
     """Decides whether a user may do what a request asks. An error is never an allow."""
 
-    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
+    def known_decision(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision if it needs no waiting, else None."""
 
     async def authorize(self, user: User, attributes: Attributes) -> AccessDecision:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from adapter.tools.doctor import runner  # noqa: F401 - registers the checks
-from adapter.tools.doctor.model import CheckSection, DoctorCheck, registered
+from adapter.tools.doctor.model import CheckSection, DoctorCheck, registered_checks
 from docs.paragraphs import wrapped
 
 _OPTIONS: Final = (
@@ -24,7 +24,7 @@ _OPTIONS: Final = (
 
 def page() -> str:
     """The page as Markdown."""
-    checks = list(registered())
+    checks = list(registered_checks())
     lines = [
         "# Checks of `doctor`",
         "",
@@ -51,11 +51,11 @@ def page() -> str:
         ),
     ]
     for section in CheckSection:
-        found = [each for each in checks if each.section is section]
-        if found:
+        in_section = [check for check in checks if check.section is section]
+        if in_section:
             lines += [f"## {section[:1].upper()}{section[1:]}", ""]
-            for each in found:
-                lines += _check(each)
+            for check in in_section:
+                lines += _check(check)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -127,14 +127,14 @@ def _drawing(graph: grimp.ImportGraph, top: str) -> Iterator[str]:
 
 def _below(part: str, imports: dict[str, set[str]]) -> set[str]:
     """What a part imports, directly or through others."""
-    found: set[str] = set()
+    below: set[str] = set()
     ahead = list(imports[part])
     while ahead:
         near = ahead.pop()
-        if near not in found:
-            found.add(near)
+        if near not in below:
+            below.add(near)
             ahead += imports[near]
-    return found
+    return below
 
 
 def _name(module: str) -> str:

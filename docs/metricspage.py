@@ -39,7 +39,7 @@ def _direction_rows(catalog: Catalog) -> Iterator[str]:
 def page() -> str:
     """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
     catalog = Catalog()
-    named = list(catalog.neutral)
+    neutral = list(catalog.neutral)
     window = ValueSettings().window
     lines = [
         "# Metrics",
@@ -61,7 +61,7 @@ def page() -> str:
         ),
         "## Vendor-neutral names",
         "",
-        *_metric_rows([m for m in named if m.scope is Scope.DEVICE]),
+        *_metric_rows([m for m in neutral if m.scope is Scope.DEVICE]),
         "",
         *wrapped(
             """
@@ -83,7 +83,7 @@ def page() -> str:
             """
         ),
         *_metric_rows(
-            [m for m in named if m.scope is Scope.SERVER and not m.on_demand and not m.promised]
+            [m for m in neutral if m.scope is Scope.SERVER and not m.on_demand and not m.promised]
         ),
         "",
         *wrapped(
@@ -102,7 +102,7 @@ def page() -> str:
             ([latencies](inference.md#latencies-and-tokens)): `*` is {", ".join(STATISTICS)}.
             """
         ),
-        *_metric_rows([m for m in named if m.on_demand]),
+        *_metric_rows([m for m in neutral if m.on_demand]),
         "",
         "## What a metric will not exceed",
         "",
@@ -137,10 +137,10 @@ def page() -> str:
             each partition has the value of its board's first.
             """
         ),
-        *_sources([m for m in named if not _of_server(m)], catalog),
+        *_sources([m for m in neutral if not _of_server(m)], catalog),
         "### Other metrics of inference servers",
         "",
-        *_server_rows([m for m in named if _of_server(m)], catalog),
+        *_server_rows([m for m in neutral if _of_server(m)], catalog),
         "",
         *zeros.section(catalog),
         "## Exporter names",
@@ -274,8 +274,8 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
 
 def _shown(formula: Formula, catalog: Catalog) -> list[str]:
     formula = _inner(formula)
-    named = (formula.field,) if isinstance(formula, Counting) else formula.fields
-    return [_series(name, catalog) for name in dict.fromkeys(named)]
+    fields = (formula.field,) if isinstance(formula, Counting) else formula.fields
+    return [_series(name, catalog) for name in dict.fromkeys(fields)]
 
 
 def _joined(formula: Formula, names: Iterable[str]) -> str:
@@ -296,9 +296,9 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
     yield "| Exporter | Names | Unit | Value | Over devices, pods |"
     yield "|---|---|---|---|---|"
     for vendor, fields in VENDORS.items():
-        own = [field.name for field in fields if field.name in catalog.metrics]
-        rows = _alike(map(catalog.metrics.__getitem__, own))
-        for title, row in zip((vendor, *[""] * len(own)), rows, strict=False):
+        names = [field.name for field in fields if field.name in catalog.metrics]
+        rows = _alike(map(catalog.metrics.__getitem__, names))
+        for title, row in zip((vendor, *[""] * len(names)), rows, strict=False):
             yield f"| {title} {row}" if title else f"| {row}"
 
 

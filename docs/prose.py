@@ -78,13 +78,13 @@ def findings(path: str, text: str) -> list[Finding]:
     """Return what is wrong with a file's prose, line by line."""
     prose = python_prose(text) if path.endswith(".py") else text
     prose = _IGNORE.sub(_blank, prose)
-    found = [
+    problems = [
         Finding(path, prose.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), hint)
         for pattern, hint in _PATTERNS
         for match in pattern.finditer(prose)
         if not match.groupdict().get("allowed")
     ]
-    return sorted(found)
+    return sorted(problems)
 
 
 def python_prose(text: str) -> str:
@@ -96,20 +96,20 @@ def python_prose(text: str) -> str:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    kept: list[str] = []
+    parts: list[str] = []
     end = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _TEXT and not token.string.startswith("test_"):
             continue
         begin = starts[token.start[0] - 1] + token.start[1]
-        kept.append(_between(text[end:begin]))
+        parts.append(_between(text[end:begin]))
         end = starts[token.end[0] - 1] + token.end[1]
         inner = _QUOTES.sub(_blank, text[begin:end])
         if token.type not in _TEXT:
             inner = inner.replace("_", " ")
-        kept.append(_FIELD.sub(_blot, inner))
-    kept.append(_between(text[end:]))
-    return "".join(kept)
+        parts.append(_FIELD.sub(_blot, inner))
+    parts.append(_between(text[end:]))
+    return "".join(parts)
 
 
 def _between(code: str) -> str:
@@ -138,14 +138,14 @@ def checked() -> Iterator[str]:
 
 def main() -> int:
     """Print each finding; return how the process ends."""
-    found = [
+    problems = [
         finding
         for path in checked()
         for finding in findings(path, (ROOT / path).read_text(encoding="utf-8"))
     ]
-    for finding in found:
+    for finding in problems:
         sys.stdout.write(f"{finding}\n")
-    return 1 if found else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     if reason.change is not None:
         yield from ("```sh", reason.change.make(reason.change.example).command, "```", "")
     commands = [text.format_map(_Capitals()) for text in (reason.command, reason.then) if text]
-    if own := [command for command in commands if command not in _SHARED]:
-        yield from ("```sh", *own, "```", "")
+    if unshared := [command for command in commands if command not in _SHARED]:
+        yield from ("```sh", *unshared, "```", "")
 
 
 class _Capitals(dict[str, str]):

@@ -92,8 +92,8 @@ def pictures(chunks: Sequence[Chunk]) -> list[list[Text]]:
     """Return the pictures to show, the summary last, as lines of styled text."""
     written = b"".join(chunk.data for chunk in chunks).decode()
     live, _, summary = written.rpartition(_LEAVE)
-    found = [lines(each) for each in live.split(_HOME)[1:]]
-    whole = [each for each in found if len(each) >= ROWS - 1]
+    frames = [lines(text) for text in live.split(_HOME)[1:]]
+    whole = [frame for frame in frames if len(frame) >= ROWS - 1]
     last = len(whole) - 1
     chosen = [whole[round(index * last / (_PICTURES - 1))] for index in range(_PICTURES)]
     return [*chosen, [Text(), *lines(summary)]]
@@ -107,14 +107,14 @@ def lines(written: str) -> list[Text]:
 
 def svg(frames: Sequence[Sequence[Text]]) -> str:
     """Return the pictures as an animation."""
-    known: dict[str, str] = {}
+    ids: dict[str, str] = {}
     shown = []
     for number, frame in enumerate(frames):
         rows = []
         for row, line in enumerate(frame):
             content = _line(line)
             if content:
-                name = known.setdefault(content, f"l{len(known)}")
+                name = ids.setdefault(content, f"l{len(ids)}")
                 rows.append(f'<use href="#{name}" y="{_y(row)}"/>')
         last = number == len(frames) - 1
         style = f"animation-delay:{number * _SHOWN:.1f}s"
@@ -132,7 +132,7 @@ def svg(frames: Sequence[Sequence[Text]]) -> str:
         f"@keyframes h{{0%{{visibility:visible}}{held:.3f}%{{visibility:hidden}}}}"
         "@media(prefers-reduced-motion:reduce){.f{animation:none}.last{visibility:visible}}"
     )
-    lines_ = "".join(f'<g id="{name}">{content}</g>' for content, name in known.items())
+    lines_ = "".join(f'<g id="{name}">{content}</g>' for content, name in ids.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img">'

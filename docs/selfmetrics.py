@@ -87,13 +87,13 @@ def _values(family: Family) -> str:
         return ""
     values = list(family.known)
     linked = []
-    for known, address in EXPLAINED:
-        if set(known) <= set(values):
+    for explained, address in EXPLAINED:
+        if set(explained) <= set(values):
             linked = [f"[these]({address})"]
-            values = [value for value in values if value not in known]
-    said = bool(values) and all(f"({value})" in family.text for value in values)
-    if said or len(values) > _MANY:
+            values = [value for value in values if value not in explained]
+    stated = bool(values) and all(f"({value})" in family.text for value in values)
+    if stated or len(values) > _MANY:
         return ""
     return (
-        f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."
+        f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{word}`" for word in values))) + "."
     )

@@ -132,9 +132,9 @@ def _prose(model: type[BaseModel]) -> str:
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstring below each field."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
-        tree = ast.parse(inspect.getsource(each))
+    texts: dict[str, str] = {}
+    for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        tree = ast.parse(inspect.getsource(base))
         definition = next(node for node in tree.body if isinstance(node, ast.ClassDef))
         for field, below in pairwise(definition.body):
             match field, below:
@@ -142,5 +142,5 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    found[name] = " ".join(text.split()).replace("``", "`")
-    return found
+                    texts[name] = " ".join(text.split()).replace("``", "`")
+    return texts

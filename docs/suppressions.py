@@ -86,13 +86,13 @@ def main() -> int:
     """Print each line without a reason; return how the process ends."""
     files = [ROOT / "pyproject.toml"]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
-    found = [
+    messages = [
         f"{path.relative_to(ROOT).as_posix()}:{line}: add the reason of this suppression\n"
         for path in sorted(files)
         for line in unexplained(path.name, path.read_text(encoding="utf-8"))
     ]
-    sys.stdout.write("".join(found))
-    return 1 if found else 0
+    sys.stdout.write("".join(messages))
+    return 1 if messages else 0
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ ON_DEMAND = (
 
 def modules() -> list[str]:
     """Names of all modules to load."""
-    own = [
+    names = [
         module.name
         for package in PACKAGES
         for module in pkgutil.walk_packages(
             importlib.import_module(package).__path__, f"{package}."
         )
     ]
-    return [*own, *ON_DEMAND]
+    return [*names, *ON_DEMAND]
 
 
 def main(base: Path) -> None:

@@ -104,8 +104,8 @@ def main(scenario: tuple[str, ...], quick: bool, no_write: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else 150)
     results = [
         _run(console, name, quick=quick, write=not (quick or no_write))
-        for given in scenario or _BY_DEFAULT
-        for name in GROUPS.get(given, (given,))
+        for group in scenario or _BY_DEFAULT
+        for name in GROUPS.get(group, (group,))
     ]
     sys.exit(0 if all(results) else 1)
 

@@ -59,8 +59,8 @@ class Played(NamedTuple):
     @property
     def result(self) -> Result:
         """The same for comparisons at one number of GPU-hours."""
-        swept = {setting: _cost(found) for setting, found in self.others.items()}
-        swept |= {Setting(_OURS, asked): _cost(found) for asked, found in self.ours.items()}
+        swept = {setting: _cost(outcome) for setting, outcome in self.others.items()}
+        swept |= {Setting(_OURS, chance): _cost(outcome) for chance, outcome in self.ours.items()}
         base = _cost(self.reactive)
         return Result(self.part.name, False, base, _cost(self.oracle), base, swept)
 
@@ -75,12 +75,12 @@ def ahead(run: Run) -> Table:
     services = list(panel(SEED))
     missing = False
     try:
-        services += [each for each in load_traces(folder()) if each.name in _TRACES]
+        services += [trace for trace in load_traces(folder()) if trace.name in _TRACES]
     except TracesMissingError:
         missing = True
     if run.quick:
-        services = [_shortened(each) for each in services[:2]]
-    parts = [(trace, part) for trace in services for part in trace.parts if _judged(part)]
+        services = [_shorten_trace(trace) for trace in services[:2]]
+    parts = [(trace, part) for trace in services for part in trace.parts if _is_judged(part)]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         played = list(pool.map(partial(_play), *zip(*parts, strict=True), chunksize=1))
     return Table(
@@ -94,11 +94,11 @@ def ahead(run: Run) -> Table:
     )
 
 
-def _judged(part: Part) -> bool:
+def _is_judged(part: Part) -> bool:
     return part.name != f"{DAYS} fit"
 
 
-def _shortened(trace: Trace) -> Trace:
+def _shorten_trace(trace: Trace) -> Trace:
     end = min(len(trace.work), _MINUTES)
     return trace._replace(work=trace.work[:end], split=(Part(trace.name, True, end // 2, end),))
 
@@ -114,12 +114,12 @@ def _play(trace: Trace, part: Part) -> Played:
             for family, (policy, values) in _OTHERS.items()
             for value in values
         },
-        {asked: play_ahead(trace, part, asked, START) for asked in _PROBABILITIES},
+        {chance: play_ahead(trace, part, chance, START) for chance in _PROBABILITIES},
     )
 
 
-def _cost(found: AheadOutcome) -> Cost:
-    return Cost(found.waiting, found.gpu_hours)
+def _cost(outcome: AheadOutcome) -> Cost:
+    return Cost(outcome.waiting, outcome.gpu_hours)
 
 
 def _row(played: Played) -> tuple[str, ...]:
@@ -128,48 +128,48 @@ def _row(played: Played) -> tuple[str, ...]:
     return (
         played.part.name,
         f"{100 * played.reactive.waiting / played.reactive.needed:.1f}",
-        *(_at(played, family) for family in (*_OTHERS, _OURS)),
-        _beside(ours, played),
-        f"{_held(ours):.0f}" if ours.stated else "-",
+        *(_waiting_text(played, family) for family in (*_OTHERS, _OURS)),
+        _cost_text(ours, played),
+        f"{_held_percent(ours):.0f}" if ours.stated else "-",
         f"{100 * ours.stated / minutes:.0f}",
-        _beside(played.oracle, played),
+        _cost_text(played.oracle, played),
     )
 
 
-def _at(played: Played, family: str) -> str:
-    found = pending_at(played.result, family, DEAR) if played.waits else None
-    return "-" if found is None else f"{found:.0f}"
+def _waiting_text(played: Played, family: str) -> str:
+    percent = pending_at(played.result, family, DEAR) if played.waits else None
+    return "-" if percent is None else f"{percent:.0f}"
 
 
-def _beside(found: AheadOutcome, played: Played) -> str:
-    waiting = 100 * found.waiting / played.reactive.waiting if played.waits else 0.0
-    return f"{waiting:.0f} / {_hours(found, played):.0f}"
+def _cost_text(outcome: AheadOutcome, played: Played) -> str:
+    waiting = 100 * outcome.waiting / played.reactive.waiting if played.waits else 0.0
+    return f"{waiting:.0f} / {_hours_percent(outcome, played):.0f}"
 
 
-def _hours(found: AheadOutcome, played: Played) -> float:
+def _hours_percent(outcome: AheadOutcome, played: Played) -> float:
     """Return GPU-hours in percent of reactive's."""
-    return 100 * found.gpu_hours / played.reactive.gpu_hours
+    return 100 * outcome.gpu_hours / played.reactive.gpu_hours
 
 
-def _held(found: AheadOutcome) -> float:
-    return 100 * found.held / found.stated
+def _held_percent(outcome: AheadOutcome) -> float:
+    return 100 * outcome.held / outcome.stated
 
 
 def _goals(all_played: Sequence[Played]) -> list[Goal]:
-    waiting = [each for each in all_played if each.waits]
-    recurring = [each for each in waiting if each.part.name in RECURS]
-    recorded = [each for each in waiting if each.part.name.startswith(_TRACES)]
-    still = [each for each in all_played if not each.waits]
-    stated = [each for each in waiting if each.ours[_DEFAULT].stated]
+    waiting = [service for service in all_played if service.waits]
+    recurring = [service for service in waiting if service.part.name in RECURS]
+    recorded = [service for service in waiting if service.part.name.startswith(_TRACES)]
+    still = [service for service in all_played if not service.waits]
+    stated = [service for service in waiting if service.ours[_DEFAULT].stated]
     off = {
-        each.part.name: _held(each.ours[_DEFAULT])
-        for each in stated
-        if abs(_held(each.ours[_DEFAULT]) - 100 * _DEFAULT) > NEAR
+        service.part.name: _held_percent(service.ours[_DEFAULT])
+        for service in stated
+        if abs(_held_percent(service.ours[_DEFAULT]) - 100 * _DEFAULT) > NEAR
     }
-    dear = [each for each in still if _hours(each.ours[_DEFAULT], each) > 100]
+    dear = [service for service in still if _hours_percent(service.ours[_DEFAULT], service) > 100]
     return [
-        _half("made up: half of reactive's waiting", recurring),
-        *([_half("recorded: half of reactive's waiting", recorded)] if recorded else ()),
+        _half_goal("made up: half of reactive's waiting", recurring),
+        *([_half_goal("recorded: half of reactive's waiting", recorded)] if recorded else ()),
         Goal(
             f"expectations at {_DEFAULT} hold within {NEAR} points",
             ", ".join(f"{name} {held:.0f} %" for name, held in off.items()) or "on all",
@@ -177,14 +177,14 @@ def _goals(all_played: Sequence[Played]) -> list[Goal]:
         ),
         Goal(
             "nothing is ordered where the load does not change",
-            ", ".join(each.part.name for each in dear) or "nothing",
+            ", ".join(service.part.name for service in dear) or "nothing",
             not dear,
         ),
     ]
 
 
-def _half(text: str, services: Sequence[Played]) -> Goal:
-    met = [each.part.name for each in services if _halves(each)]
+def _half_goal(text: str, services: Sequence[Played]) -> Goal:
+    met = [service.part.name for service in services if _halves(service)]
     measured = f"on {len(met)} of {len(services)}: {', '.join(met) or 'none'}"
     text = f"{text} at {DEAR} % of its GPU-hours"
     return Goal(text, measured, len(met) == len(services) > 0)
@@ -194,7 +194,7 @@ def _halves(played: Played) -> bool:
     """Return whether half of the waiting is left, or less, at so many GPU-hours or with fewer."""
     between = pending_at(played.result, _OURS, DEAR)
     default = played.ours[_DEFAULT]
-    cheap = _hours(default, played) <= DEAR
+    cheap = _hours_percent(default, played) <= DEAR
     waiting = 100 * default.waiting / played.reactive.waiting
     return (between is not None and between <= HALF) or (cheap and waiting <= HALF)
 

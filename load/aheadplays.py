@@ -59,16 +59,16 @@ RECURS: Final = frozenset(("daily", "weekly", "burst at nine", "burst each hour"
 
 def panel(seed: int = 1) -> tuple[Trace, ...]:
     """Return all services, and one without any change."""
-    found = [_trace(name, tuple(_work(rate, seed))) for name, rate in SERVICES.items()]
-    found.append(_trace("random bursts", tuple(_work(_random_bursts(seed), seed))))
-    found.append(_trace("flat", (420.0,) * (_DAYS * DAY // STEP)))
-    return tuple(found)
+    traces = [_trace(name, tuple(_work(rate, seed))) for name, rate in SERVICES.items()]
+    traces.append(_trace("random bursts", tuple(_work(_random_bursts(seed), seed))))
+    traces.append(_trace("flat", (420.0,) * (_DAYS * DAY // STEP)))
+    return tuple(traces)
 
 
 def _random_bursts(seed: int) -> _Rate:
     draw = random.Random(seed)
     begins = [draw.uniform(0, 24 * _DAYS) for _ in range(4 * _DAYS)]
-    return lambda hours, _: 90.0 if any(0 <= hours - at < 0.4 for at in begins) else 30.0
+    return lambda hours, _: 90.0 if any(0 <= hours - begin < 0.4 for begin in begins) else 30.0
 
 
 def _trace(name: str, work: tuple[float, ...]) -> Trace:

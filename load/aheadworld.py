@@ -72,9 +72,9 @@ def play(
             ready = min(ready, replicas)
             starting.extend([now + start] * (replicas - ready - len(starting)))
             if minute >= part.first:
-                asked, _ = hpa.wanted(ready, len(starting), load)
-                waiting += TICK * min(len(starting), max(0, asked - ready))
-                needed += TICK * asked
+                wanted, _ = hpa.propose_replicas(ready, len(starting), load)
+                waiting += TICK * min(len(starting), max(0, wanted - ready))
+                needed += TICK * wanted
                 billed += TICK * (ready + len(starting))
     return AheadOutcome(waiting, needed, billed / HOUR)
 
@@ -99,14 +99,14 @@ def schedule(trace: Trace, share: float) -> Policy:
     days before, at most seven, from ten minutes before it on."""
     hours = len(trace.work) * STEP // HOUR + 2
     peaks = [
-        max(trace.work[at * HOUR // STEP : (at + 1) * HOUR // STEP], default=0.0)
-        for at in range(hours)
+        max(trace.work[hour * HOUR // STEP : (hour + 1) * HOUR // STEP], default=0.0)
+        for hour in range(hours)
     ]
 
     def least(minute: int) -> float:
         hour = (minute * STEP + 600) // HOUR
         days = [hour - 24 * back for back in range(1, 8) if hour >= 24 * back]
-        return share * max((min(peaks[at], 1e9) for at in days[:7]), default=0.0)
+        return share * max((min(peaks[earlier], 1e9) for earlier in days[:7]), default=0.0)
 
     return least
 
@@ -136,20 +136,20 @@ class Ahead:
         mean = self._replica.mean
         if mean is None or minute < self._first:
             return load
-        found = expect(self._history, mean, self._start, self._probability, now)
-        if isinstance(found, str):
+        expected = expect(self._history, mean, self._start, self._probability, now)
+        if isinstance(expected, str):
             return load
-        self._judge(minute, found)
-        return found.most
+        self._judge(minute, expected)
+        return expected.most
 
-    def _judge(self, minute: int, found: Expectation) -> None:
+    def _judge(self, minute: int, expectation: Expectation) -> None:
         ahead = int(self._start // STEP) + 2
         following = self._trace.work[minute + 1 : minute + ahead]
-        if not found.stated or minute < self._part.first or len(following) < ahead - 1:
+        if not expectation.stated or minute < self._part.first or len(following) < ahead - 1:
             return
         self.stated += 1
         highest = max(following)
-        enough = max(found.present, found.most)
+        enough = max(expectation.present, expectation.most)
         self.held += highest <= enough
         self.pods_held += pods_of(highest / TARGET) <= pods_of(enough / TARGET)
 

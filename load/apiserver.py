@@ -82,7 +82,7 @@ class Collection:
         text = head % (self.kind, self.version, more if end < self.count else "")
         return b"".join((text.encode(), b",".join(map(self.make, range(begin, end))), b"]}"))
 
-    def happened(self, kind: str, made: bytes) -> None:
+    def record_change(self, kind: str, made: bytes) -> None:
         """Record a change. The caller notifies the watches."""
         self.version += 1
         made = made.replace(_VERSIONED, b'"resourceVersion":"%d"' % self.version, 1)
@@ -119,7 +119,7 @@ class ApiServer:
             CONFIGMAPS: Collection("ConfigMap", 0, lambda _: b""),
         }
         if whole:
-            self._of |= _rest(pods, gpu_pods)
+            self._of |= _other_collections(pods, gpu_pods)
         self.counts: Counter[str] = Counter()
         self._seconds: Counter[int] = Counter()
 
@@ -134,10 +134,12 @@ class ApiServer:
             for _ in range(self.rate // 10):
                 if web_pods:
                     index = self._chance.choice(web_pods)
-                    self.pods.happened("DELETED", self._pod(index))
+                    self.pods.record_change("DELETED", self._pod(index))
                     self._serials[index] = self._serials.get(index, 0) + 1
-                    self.pods.happened("ADDED", self._pod(index))
-                self.pods.happened("MODIFIED", self._pod(self._chance.randrange(self._gpu_pods)))
+                    self.pods.record_change("ADDED", self._pod(index))
+                self.pods.record_change(
+                    "MODIFIED", self._pod(self._chance.randrange(self._gpu_pods))
+                )
             async with self.pods.changed:
                 self.pods.changed.notify_all()
 
@@ -163,16 +165,16 @@ class ApiServer:
 
     async def _watch(self, request: web.Request, collection: Collection) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        seen = int(request.query.get("resourceVersion") or 0)
-        if seen < collection.oldest:
-            gone = _status(410, "Expired", f"too old resource version: {seen}")
+        version = int(request.query.get("resourceVersion") or 0)
+        if version < collection.oldest:
+            gone = _status(410, "Expired", f"too old resource version: {version}")
             return web.json_response(gone, status=410)
         response.enable_chunked_encoding()
         await response.prepare(request)
         end = time.monotonic() + float(request.query.get("timeoutSeconds", "300"))
-        while time.monotonic() < end and seen >= collection.oldest:
-            lines = _after(collection, seen)
-            seen = collection.version
+        while time.monotonic() < end and version >= collection.oldest:
+            lines = _lines_after(collection, version)
+            version = collection.version
             await response.write(b"".join(lines) if lines else collection.bookmark())
             async with collection.changed:
                 wait = min(_BOOKMARKS, max(0.0, end - time.monotonic()))
@@ -202,31 +204,31 @@ class ApiServer:
         return web.json_response({"counts": self.counts, "busiest": busiest})
 
 
-def _rest(pods: int, gpu_pods: int) -> dict[str, Collection]:
+def _other_collections(pods: int, gpu_pods: int) -> dict[str, Collection]:
     """What ``doctor`` reads besides: workloads, the HPAs of services, and no object of a kind that
     it does not need for them."""
     services = gpu_pods // SERVICE_SIZE
     count = services + (pods - gpu_pods) // REPLICAS
 
-    def made(kind: str) -> Callable[[int], bytes]:
+    def make_workload(kind: str) -> Callable[[int], bytes]:
         return lambda index: encoded(workload(kind, index, services, gpu_pods))
 
     empty = {path: Collection("Any", 0, lambda _: b"") for path in _EMPTY}
     return empty | {
-        f"{_APPS}/deployments": Collection("Deployment", count, made("Deployment")),
-        f"{_APPS}/replicasets": Collection("ReplicaSet", 2 * count, made("ReplicaSet")),
+        f"{_APPS}/deployments": Collection("Deployment", count, make_workload("Deployment")),
+        f"{_APPS}/replicasets": Collection("ReplicaSet", 2 * count, make_workload("ReplicaSet")),
         HPAS: Collection("HorizontalPodAutoscaler", services, lambda index: encoded(hpa(index))),
     }
 
 
-def _after(collection: Collection, seen: int) -> list[bytes]:
+def _lines_after(collection: Collection, version: int) -> list[bytes]:
     """The lines of the events after a version, oldest first."""
-    found = []
+    lines = []
     for event in reversed(collection.events):
-        if event.version <= seen:
+        if event.version <= version:
             break
-        found.append(event.line)
-    return found[::-1]
+        lines.append(event.line)
+    return lines[::-1]
 
 
 def _status(code: int, reason: str, message: str) -> dict[str, object]:

@@ -26,8 +26,8 @@ import yaml
 
 from load.page import GPUS_PER_NODE, Device, Page
 from load.pki import FRONT_PROXY, Pki, issue
-from load.process import PYTHON, Child, started, until
-from load.servers import free_port, listening
+from load.process import PYTHON, Child, run_child, wait_until
+from load.servers import free_port, is_listening
 from load.table import Goal, Run, Table
 
 _METRICS: Final = ("DCGM_FI_DEV_GPU_UTIL", "gpu_memory_utilization", "gpu_power_watts")
@@ -99,16 +99,16 @@ class Cluster:
     def step(self) -> None:
         """Replace some of the pods and devices."""
         share = self._size.share
-        for slot in self._some(self._holders, share):
+        for slot in self._pick_places(self._holders, share):
             self._holders[slot] = self._gpu_pod(slot)
             self._pages.pop(slot, None)
-        for slot in self._some(self._uuids, share / 2):
+        for slot in self._pick_places(self._uuids, share / 2):
             self._uuids[slot] = f"GPU-{next(self._serial)}"
             self._pages.pop(slot, None)
-        for slot in self._some(self._servers, share):
+        for slot in self._pick_places(self._servers, share):
             self._servers[slot] = self._server(slot)
 
-    def _some(self, things: Sequence[object], share: float) -> list[int]:
+    def _pick_places(self, things: Sequence[object], share: float) -> list[int]:
         places = self._random.sample(range(len(things)), int(len(things) * share))
         self.replaced += len(places)
         return places
@@ -176,10 +176,10 @@ def soak(run: Run) -> Table:
 def _run(run: Run, size: Size) -> Table:
     if run.quick:
         size = size._replace(minutes=0.5, nodes=min(size.nodes, CHURN.nodes))
-    samples, asked, replaced = _measure(run.folder, size)
+    samples, requests, replaced = _measure(run.folder, size)
     if not run.quick:
         draw(samples, Path(__file__).with_name(f"{size.name}.png"))
-    return table(size, samples, asked, replaced)
+    return table(size, samples, requests, replaced)
 
 
 def _measure(folder: Path, size: Size) -> tuple[list[Sample], int, int]:
@@ -187,7 +187,7 @@ def _measure(folder: Path, size: Size) -> tuple[list[Sample], int, int]:
     with _exporters(size) as (cluster, port):
         pods = folder / "pods.json"
         pods.write_bytes(cluster.manifests())
-        with _serving(folder, pki, pods, port, size) as (child, listener):
+        with _adapter(folder, pki, pods, port, size) as (child, listener):
             stop, counted = threading.Event(), [0]
             work = (pki, listener, stop, counted, size)
             users = threading.Thread(target=_ask, args=work, daemon=True)
@@ -242,7 +242,7 @@ def _exporters(size: Size) -> Iterator[tuple[Cluster, int]]:
 
 
 @contextmanager
-def _serving(
+def _adapter(
     folder: Path, pki: Pki, pods: Path, port: int, size: Size
 ) -> Iterator[tuple[Child, int]]:
     listener = free_port()
@@ -269,8 +269,8 @@ def _serving(
     file = folder / "serve.yaml"
     file.write_text(yaml.safe_dump(config))
     command = [PYTHON, "-m", "adapter", "serve", "--config", str(file)]
-    with started("adapter", command, folder) as child:
-        until(child, "port", lambda: listening(listener))
+    with run_child("adapter", command, folder) as child:
+        wait_until(child, "port", lambda: is_listening(listener))
         yield child, listener
 
 
@@ -316,13 +316,13 @@ def growth(samples: list[Sample]) -> float:
     return late / early - 1
 
 
-def table(size: Size, samples: list[Sample], asked: int, replaced: int) -> Table:
+def table(size: Size, samples: list[Sample], requests: int, replaced: int) -> Table:
     """A row for each quarter of the time."""
     end = samples[-1].minute
     rows = []
     for quarter in range(5):
-        at = min(samples, key=lambda sample: abs(sample.minute - end * quarter / 4))
-        rows.append((f"{at.minute:.1f}", f"{at.rss / 1e6:.0f}"))
+        nearest = min(samples, key=lambda sample: abs(sample.minute - end * quarter / 4))
+        rows.append((f"{nearest.minute:.1f}", f"{nearest.rss / 1e6:.0f}"))
     grown = growth(samples)
     return Table(
         ("minute", "RSS MB"),
@@ -337,7 +337,7 @@ def table(size: Size, samples: list[Sample], asked: int, replaced: int) -> Table
         (
             f"{size.nodes * GPUS_PER_NODE:,} GPU pods and {size.servers} inference servers.",
             f"{replaced:,} pods and devices were replaced.",
-            f"{asked:,} requests, each from a new user with new selectors.",
+            f"{requests:,} requests, each from a new user with new selectors.",
         ),
     )
 

@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         else:
             self._missing -= len(data)
         if self._missing == 0:
-            self._answered()
+            self._finish_answer()
 
     def _head(self) -> None:
         text = b"".join(self._parts)
@@ -129,23 +129,23 @@ class Connection(asyncio.Protocol):
             self._fail(f"not 200: {text[:400]!r}")
             return
         head = text[:end].lower() + b"\r\n"
-        at = head.find(_LENGTH)
-        if at < 0:  # chunked, as Go answers what it has not counted
+        position = head.find(_LENGTH)
+        if position < 0:  # chunked, as Go answers what it has not counted
             self._parts = [text]
             if text.endswith(_CHUNKED_END):
                 self.body = len(text) - end - 4
                 self._missing = 0
             return
-        self.body = int(head[at + len(_LENGTH) : head.find(b"\r\n", at)])
+        self.body = int(head[position + len(_LENGTH) : head.find(b"\r\n", position)])
         self._missing = self.body - (len(text) - end - 4)
 
-    def _answered(self) -> None:
+    def _finish_answer(self) -> None:
         now = time.perf_counter()
         self.latencies.append(int((now - self._sent) * 1e6))
         if self._count % _CHECK_EVERY == 0:
-            found = self._items()
-            if found != self._plan.expected:
-                self._fail(f"{found} items in an answer instead of {self._plan.expected}")
+            items = self._items()
+            if items != self._plan.expected:
+                self._fail(f"{items} items in an answer instead of {self._plan.expected}")
                 return
         self._count += 1
         self._parts.clear()
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         """How often the marker is in the answer just received."""
         head, _, body = b"".join(self._parts).partition(_HEAD_END)
         if _LENGTH not in head.lower():
-            body = _joined(body)
+            body = _join_chunks(body)
         return body.count(self._plan.marker.encode())
 
     def _fail(self, text: str) -> None:
@@ -170,14 +170,14 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
 
-def _joined(chunked: bytes) -> bytes:
+def _join_chunks(chunked: bytes) -> bytes:
     """The body that ``chunked`` is the HTTP/1.1 chunked form of."""
     parts = []
-    at = 0
-    while (end := chunked.find(b"\r\n", at)) >= 0:
-        size = int(chunked[at:end], 16)
+    position = 0
+    while (end := chunked.find(b"\r\n", position)) >= 0:
+        size = int(chunked[position:end], 16)
         parts.append(chunked[end + 2 : end + 2 + size])
-        at = end + 2 + size + 2
+        position = end + 2 + size + 2
     return b"".join(parts)
 
 
@@ -200,7 +200,7 @@ class Load:
         targets = plan.targets or [plan.target] * count
         if plan.every and len(targets) % count:
             raise ValueError(f"{len(targets)} targets cannot be parted evenly among {count}")
-        self._connections = [Connection(plan, targets[at::count]) for at in range(count)]
+        self._connections = [Connection(plan, targets[index::count]) for index in range(count)]
         self._spacing = plan.every / len(targets)
 
     async def connect(self) -> None:
@@ -224,8 +224,8 @@ class Load:
         """
         begin, cpu = time.perf_counter(), time.process_time()
         apart = self._spacing * len(self._connections)
-        for at, connection in enumerate(self._connections):
-            connection.start(begin, begin + seconds, at * self._spacing, apart)
+        for index, connection in enumerate(self._connections):
+            connection.start(begin, begin + seconds, index * self._spacing, apart)
         for connection in self._connections:
             await connection.done.wait()
             if connection.error:

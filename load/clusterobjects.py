@@ -69,14 +69,14 @@ def web_pod(index: int, serial: int) -> dict[str, Any]:
             "conditions": _conditions(),
         },
     }
-    return _stored(made, index, serial)
+    return _complete_pod(made, index, serial)
 
 
 def gpu_pod(at: Slot) -> dict[str, Any]:
     """The same of a GPU pod of ``load/fleet.py``."""
     made = gpu_manifest(at)
     made["status"] = status(at) | {"conditions": _conditions()}
-    return _stored(made, at.device.number, 0)
+    return _complete_pod(made, at.device.number, 0)
 
 
 def pod(index: int, gpu_pods: int, serial: int = 0) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def workload(kind: str, index: int, services: int, pods: int) -> dict[str, Any]:
         template, replicas = web_pod(first * REPLICAS, 0), REPLICAS
     meta, app = template["metadata"], template["metadata"]["labels"]["app"]
     name = app if kind == "Deployment" else f"{app}-{meta['labels']['pod-template-hash']}"
-    named: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "name": f"{name}-old" if old else name,
         "namespace": meta["namespace"],
         "uid": pod_uid(index, 1 << 29),
@@ -130,12 +130,12 @@ def workload(kind: str, index: int, services: int, pods: int) -> dict[str, Any]:
     }
     if kind == "ReplicaSet":
         owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": app, "controller": True}
-        named["ownerReferences"] = [owner]
+        metadata["ownerReferences"] = [owner]
     count = 0 if old else replicas
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
-        "metadata": named,
+        "metadata": metadata,
         "spec": {
             "replicas": count,
             "selector": {"matchLabels": {"app": app}},
@@ -175,14 +175,14 @@ def hpa(index: int) -> dict[str, Any]:
 
 def _conditions() -> list[dict[str, Any]]:
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    at = "2026-11-20T08:00:00Z"
+    moment = "2026-11-20T08:00:00Z"
     return [
-        {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": at}
+        {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
         for kind in kinds
     ]
 
 
-def _stored(made: dict[str, Any], index: int, serial: int) -> dict[str, Any]:
+def _complete_pod(made: dict[str, Any], index: int, serial: int) -> dict[str, Any]:
     """Add what the API server, the scheduler, the kubelet and admission add to every pod."""
     meta, spec, main = made["metadata"], made["spec"], made["spec"]["containers"][0]
     meta |= {
@@ -201,7 +201,10 @@ def _stored(made: dict[str, Any], index: int, serial: int) -> dict[str, Any]:
                 "blockOwnerDeletion": True,
             }
         ],
-        "managedFields": [_managed("kube-controller-manager", ""), _managed("kubelet", "status")],
+        "managedFields": [
+            _managed_fields("kube-controller-manager", ""),
+            _managed_fields("kubelet", "status"),
+        ],
     }
     main |= {
         "env": [{"name": f"SETTING_{n}", "value": "a value of this setting"} for n in range(8)],
@@ -265,7 +268,7 @@ def _stored(made: dict[str, Any], index: int, serial: int) -> dict[str, Any]:
     return made
 
 
-def _managed(manager: str, subresource: str) -> dict[str, Any]:
+def _managed_fields(manager: str, subresource: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         f"f:{name}": {"f:a": {}, "f:b": {}, "f:c": {}}
         for name in ("metadata", "labels", "spec", "containers", "conditions", "podIPs", "volumes")

@@ -112,7 +112,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def idle(children: Sequence[Observed], seconds: float) -> dict[str, float]:
+def idle_shares(children: Sequence[Observed], seconds: float) -> dict[str, float]:
     """Process name -> share of one core that it uses when nobody asks."""
     before = [child.usage() for child in children]
     time.sleep(seconds)
@@ -136,7 +136,7 @@ def drive(
 
     Args:
         children: the processes that may take part in answering.
-        resting: what :func:`idle` said, taken off each process' consumption.
+        resting: what :func:`idle_shares` said, taken off each process' consumption.
         cores: the client's; None is all.
 
     Raises:
@@ -148,20 +148,20 @@ def drive(
 
 
 @contextmanager
-def beside(load: Plan | Calls, *, cores: Sequence[int] | None = None) -> Iterator[None]:
+def drive_beside(load: Plan | Calls, *, cores: Sequence[int] | None = None) -> Iterator[None]:
     """Run ``load`` while the body runs, for as long as it says itself.
 
     Raises:
         ClientError: an answer was not the one expected, or it ended before the body did.
     """
     with _client(load, cores) as client:
-        _ready(client, load)
+        _warm_up_client(client, load)
         _pipe(client.stdin).write(b"go\n")
         _pipe(client.stdin).flush()
         yield
         if client.poll() is not None:
             raise ClientError("the load ended before what was measured beside it")
-        _decoded(client, _pipe(client.stdout).readline())
+        _decode_outcome(client, _pipe(client.stdout).readline())
 
 
 @contextmanager
@@ -180,16 +180,16 @@ def _client(load: Plan | Calls, cores: Sequence[int] | None) -> Iterator[subproc
 def _measure(
     client: subprocess.Popen[bytes], load: Plan | Calls, children: Sequence[Observed]
 ) -> tuple[Outcome, list[Usage], list[Usage]]:
-    _ready(client, load)
+    _warm_up_client(client, load)
     before = [child.usage() for child in children]
     _pipe(client.stdin).write(b"go\n")
     _pipe(client.stdin).flush()
     answer = _pipe(client.stdout).readline()
     after = [child.usage() for child in children]
-    return _decoded(client, answer), before, after
+    return _decode_outcome(client, answer), before, after
 
 
-def _ready(client: subprocess.Popen[bytes], load: Plan | Calls) -> None:
+def _warm_up_client(client: subprocess.Popen[bytes], load: Plan | Calls) -> None:
     """Hand the load over, and wait until its connections are warm."""
     _pipe(client.stdin).write(msgspec.json.encode(load) + b"\n")
     _pipe(client.stdin).flush()
@@ -197,7 +197,7 @@ def _ready(client: subprocess.Popen[bytes], load: Plan | Calls) -> None:
         raise ClientError(_pipe(client.stderr).read().decode(errors="replace")[-2000:])
 
 
-def _decoded(client: subprocess.Popen[bytes], answer: bytes) -> Outcome:
+def _decode_outcome(client: subprocess.Popen[bytes], answer: bytes) -> Outcome:
     if not answer:
         raise ClientError(_pipe(client.stderr).read().decode(errors="replace")[-2000:])
     return msgspec.json.decode(answer, type=Outcome)
@@ -221,8 +221,8 @@ def _account(
     cpu, gross, busy = {}, {}, {}
     for child, was, now in zip(children, before, after, strict=True):
         used = now.cpu - was.cpu
-        rest = resting.get(child.name, 0.0) * (now.at - was.at)
-        cpu[child.name] = max(0.0, used - rest) / answers * 1e3
+        at_rest = resting.get(child.name, 0.0) * (now.at - was.at)
+        cpu[child.name] = max(0.0, used - at_rest) / answers * 1e3
         gross[child.name] = used / answers * 1e3
         busy[child.name] = used / (now.at - was.at)
     return Measured(

@@ -62,13 +62,13 @@ def _sync(
     time.sleep(max(0.0, period - took))
     after, pages_after = requests(plane), exporters.control("count")["pages"]
     grown = {name: count - before.get(name, 0.0) for name, count in after.items()}
-    asked = sum(grown.get(name, 0.0) for name in _ASKED)
+    api_requests = sum(grown.get(name, 0.0) for name in _ASKED)
     return Sync(
         hpas=hpas,
         pages=pages_after - pages,
-        requests=asked,
+        requests=api_requests,
         reviews=grown.get(_REVIEWS, 0.0),
-        housekeeping=sum(grown.values()) - asked,
+        housekeeping=sum(grown.values()) - api_requests,
         seconds=took,
     )
 

@@ -121,14 +121,14 @@ def pages(pods: int) -> dict[str, Page]:
     devices: dict[str, list[Device]] = {name: [] for name in nodes(pods)}
     for slot in slots(pods):
         devices[slot.node].append(slot.device)
-    return {name: Page(name, NAMESPACE, held) for name, held in devices.items()}
+    return {name: Page(name, NAMESPACE, node_devices) for name, node_devices in devices.items()}
 
 
 class Fleet:
     """What the exporters share: their pages, and how often they were asked."""
 
-    def __init__(self, held: dict[str, Page]) -> None:
-        self._pages = held
+    def __init__(self, exporter_pages: dict[str, Page]) -> None:
+        self._pages = exporter_pages
         self._asked = 0
 
     def answer(self, path: str) -> tuple[int, bytes]:

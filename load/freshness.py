@@ -31,11 +31,11 @@ def freshness(run: Run) -> Table:
         serve(pki, exporters, run.folder, interval=INTERVAL, cores=core, changes=values) as server,
         server.client() as client,
     ):
-        delays = sorted(_followed(exporters, server, client, turn) for turn in range(changes))
+        delays = sorted(_measure_delay(exporters, server, client, turn) for turn in range(changes))
     return table(delays)
 
 
-def _followed(exporters: Exporters, server: Server, client: httpx.Client, turn: int) -> float:
+def _measure_delay(exporters: Exporters, server: Server, client: httpx.Client, turn: int) -> float:
     """Seconds from the page's change to the first answer that shows it."""
     names = nodes(PODS)
     node = turn % len(names)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from load.drive import Measured, beside, drive, middle, plan, split_cores
+from load.drive import Measured, drive, drive_beside, middle, plan, split_cores
 from load.fleet import SERVICE_SIZE, WORKLOAD_SIZE, nodes
 from load.pki import issue
 from load.plan import Calls
-from load.process import PYTHON, started, until
+from load.process import PYTHON, run_child, wait_until
 from load.report import figure
-from load.servers import Server, answers, fleet, free_port, listening, serve, target
+from load.servers import Server, answers, fleet, free_port, is_listening, serve, target
 from load.serving import full_core
 from load.table import Goal, Run, Table
 
@@ -45,10 +45,10 @@ def keda(run: Run) -> Table:
         ours = stack.enter_context(
             serve(pki, exporters, run.folder, cores=core, changes={"keda": listener})
         )
-        until(ours.child, "a value of every pod", lambda: _whole(ours, pods))
+        wait_until(ours.child, "a value of every pod", lambda: _has_every_value(ours, pods))
         command = [PYTHON, "-m", "load.emptyscaler", "--port", str(ports["empty"])]
-        empty = stack.enter_context(started("empty", command, run.folder, cores=core))
-        until(empty, "port", lambda: listening(ports["empty"]))
+        empty = stack.enter_context(run_child("empty", command, run.folder, cores=core))
+        wait_until(empty, "port", lambda: is_listening(ports["empty"]))
         children = {"adapter": ours.child, "empty": empty}
         measured: dict[tuple[str, int], list[Measured]] = {}
         for _ in range(rounds):
@@ -64,13 +64,13 @@ def keda(run: Run) -> Table:
         quiet, polled = [], []
         for _ in range(rounds):
             quiet.append(drive(http, [ours.child], cores=others))
-            with beside(paced, cores=others):
+            with drive_beside(paced, cores=others):
                 polled.append(drive(http, [ours.child], cores=others))
     results = {key: middle(runs) for key, runs in measured.items()}
     return table(results, Beside(middle(quiet), middle(polled)), rounds, core is not None)
 
 
-def _whole(server: Server, pods: int) -> bool:
+def _has_every_value(server: Server, pods: int) -> bool:
     """Every pod has a value: a ScaledObject with a pod that has none gets an error."""
     services = range(pods // SERVICE_SIZE)
     return all(answers(server, target(service), SERVICE_SIZE) for service in services)

@@ -105,17 +105,17 @@ def page(server: int, number: int) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def measure(servers: int, asked: Sequence[str]) -> Cost:
+def measure(servers: int, metrics: Sequence[str]) -> Cost:
     """Read the pages of all servers until the window is full, while the metrics are asked for."""
     decoder, index = PodDecoder(), PodIndex()
     pods = [decoder.decode(msgspec.json.encode(_pod(number))) for number in range(servers)]
     index.replace(pods)
     store = Store(Catalog(), TelemetryOptions(), index, Nodes())
     memos = [LabelMemo() for _ in pods]
-    for metric in asked:
+    for metric in metrics:
         store.snapshot.pod(pods[0], metric, EVERYTHING, float(EPOCH))
     wanted = store.demand.of(NAMESPACE)
-    before, kept = _resident(), 0
+    before, kept_samples = _resident(), 0
     spent, answers = [], []
     for number in range(PAGES):
         now = float(EPOCH + number * INTERVAL)
@@ -131,18 +131,18 @@ def measure(servers: int, asked: Sequence[str]) -> Cost:
             )
             store.ingest(result)
             spent.append(time.thread_time() - begin)
-            kept = len(read.samples)
+            kept_samples = len(read.samples)
         snapshot = store.snapshot
-        for metric in asked if number >= FULL else ():
+        for metric in metrics if number >= FULL else ():
             begin = time.thread_time()
             for pod in pods:
                 snapshot.pod(pod, metric, EVERYTHING, now + 1)
             answers.append((time.thread_time() - begin) / servers)
     return Cost(
         samples=sum(not line.startswith(b"#") for line in page(0, 0).splitlines()),
-        kept=kept,
+        kept=kept_samples,
         page=statistics.median(spent[servers * FULL :]) * 1e6,
-        answer=max(answers[-len(asked) :]) * 1e6,
+        answer=max(answers[-len(metrics) :]) * 1e6,
         resident=(_resident() - before) / servers,
     )
 
@@ -202,8 +202,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", type=int, default=SERVERS)
     parser.add_argument("--ask", choices=ASKED, default="nobody asks")
-    given = parser.parse_args()
-    print(json.dumps(measure(given.servers, ASKED[given.ask])._asdict()))
+    arguments = parser.parse_args()
+    print(json.dumps(measure(arguments.servers, ASKED[arguments.ask])._asdict()))
 
 
 if __name__ == "__main__":

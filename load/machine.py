@@ -27,7 +27,7 @@ def facts() -> dict[str, str]:
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if sys.platform == "linux" and cpuinfo.exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-        if found:
-            return found[1].strip()
+        match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        if match:
+            return match[1].strip()
     return platform.processor() or "unknown processor"

@@ -59,7 +59,7 @@ class MetricValueList(BaseModel):
 def create_app(pods: int) -> FastAPI:
     """The service over ``pods`` pods with fixed values."""
     app = FastAPI()
-    held: list[tuple[Slot, float]] = [(slot, 50.0) for slot in slots(pods)]
+    fixed_values: list[tuple[Slot, float]] = [(slot, 50.0) for slot in slots(pods)]
     measured = time.time()
 
     @app.get("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/{name}/{metric}")
@@ -83,7 +83,7 @@ def create_app(pods: int) -> FastAPI:
                 windowSeconds=30,
                 value=f"{round(value * 1000)}m",
             )
-            for slot, value in held
+            for slot, value in fixed_values
             if not labelSelector or (key == "app" and slot.app == wanted)
         ]
         return MetricValueList(items=items)

@@ -51,12 +51,12 @@ def nodepool(run: Run) -> Table:
     """
     traces = read_traces(folder())
     traces += tuple(
-        each._replace(name=f"{each.name}, boot {FAST.boot:.0f} s", physics=FAST)
-        for each in traces
-        if each.name in ON_FAST
+        trace._replace(name=f"{trace.name}, boot {FAST.boot:.0f} s", physics=FAST)
+        for trace in traces
+        if trace.name in ON_FAST
     )
     if run.quick:
-        traces = tuple(each for each in traces if len(each.work) < 100)
+        traces = tuple(trace for trace in traces if len(trace.work) < 100)
     results = sweep(traces)
     from research.plot import draw  # noqa: PLC0415 - Matplotlib's import takes half a second
 
@@ -70,13 +70,13 @@ def nodepool(run: Run) -> Table:
             "oracle",
             PEAK,
         ),
-        tuple(_row(each) for each in results),
+        tuple(_row(result) for result in results),
         tuple(_goals(results)),
         tuple(_notes()),
     )
 
 
-def _of_days(result: Result) -> bool:
+def _is_of_days(result: Result) -> bool:
     """Whether it is of the trace of more than a day."""
     return result.trace.startswith(DAYS)
 
@@ -87,25 +87,25 @@ def _row(result: Result) -> tuple[str, ...]:
         result.trace,
         "yes" if result.tuned_on else "no",
         *(_figures(result, family) for family, _ in _FAMILIES),
-        *(_beside(cost, result) for cost in (default, result.oracle, result.peak)),
+        *(_cost_text(cost, result) for cost in (default, result.oracle, result.peak)),
     )
 
 
-def _beside(cost: Cost, result: Result) -> str:
-    share = cost.beside(result.reactive)
+def _cost_text(cost: Cost, result: Result) -> str:
+    share = cost.percent_of(result.reactive)
     return f"{share.pending:.0f} / {share.gpu_hours:.0f}"
 
 
 def _figures(result: Result, family: str) -> str:
-    found = (pending_at(result, family, budget) for budget in BUDGETS)
-    return " ".join("-" if each is None else f"{each:.0f}" for each in found)
+    reached = (pending_at(result, family, budget) for budget in BUDGETS)
+    return " ".join("-" if percent is None else f"{percent:.0f}" for percent in reached)
 
 
 def _goals(results: Sequence[Result]) -> list[Goal]:
     """What is judged on ours. Days on which anything was chosen decide nothing."""
-    judged = [each for each in results if not each.tuned_on]
-    days = [each for each in judged if _of_days(each)]
-    short = [each for each in judged if not _of_days(each)]
+    judged = [result for result in results if not result.tuned_on]
+    days = [result for result in judged if _is_of_days(result)]
+    short = [result for result in judged if not _is_of_days(result)]
     places = ", ".join(str(budget) for budget in BUDGETS)
     return [
         _goal(f"days: fewer pending than both static families at {places} %", days, _beats),
@@ -113,40 +113,40 @@ def _goals(results: Sequence[Result]) -> list[Goal]:
         _goal(
             f"short: at {places} % at most {NEAR} points above the best static share",
             short,
-            _near_share,
+            _is_near_share,
         ),
     ]
 
 
 def _goal(text: str, results: Sequence[Result], met: Callable[[Result], bool]) -> Goal:
-    found = [each.trace for each in results if met(each)]
-    measured = f"on {len(found)} of {len(results)}: {', '.join(found) or 'none'}"
-    return Goal(text, measured, len(found) == len(results) > 0)
+    names = [result.trace for result in results if met(result)]
+    measured = f"on {len(names)} of {len(results)}: {', '.join(names) or 'none'}"
+    return Goal(text, measured, len(names) == len(results) > 0)
 
 
 def _beats(result: Result) -> bool:
     return all(
-        _pending(result, OURS, budget)
-        < min(_pending(result, STATIC, budget), _pending(result, SHARE, budget))
+        _pending_percent(result, OURS, budget)
+        < min(_pending_percent(result, STATIC, budget), _pending_percent(result, SHARE, budget))
         for budget in BUDGETS
     )
 
 
 def _halves(result: Result) -> bool:
-    return _pending(result, OURS, DEAR) <= HALF
+    return _pending_percent(result, OURS, DEAR) <= HALF
 
 
-def _near_share(result: Result) -> bool:
+def _is_near_share(result: Result) -> bool:
     return all(
-        _pending(result, OURS, budget) <= _pending(result, SHARE, budget) + NEAR
+        _pending_percent(result, OURS, budget) <= _pending_percent(result, SHARE, budget) + NEAR
         for budget in BUDGETS
     )
 
 
-def _pending(result: Result, family: str, budget: float) -> float:
+def _pending_percent(result: Result, family: str, budget: float) -> float:
     """Pending pod-seconds in percent; those of reactive if no setting is so dear."""
-    found = pending_at(result, family, budget)
-    return 100.0 if found is None else found
+    percent = pending_at(result, family, budget)
+    return 100.0 if percent is None else percent
 
 
 def _notes() -> list[str]:

@@ -38,13 +38,13 @@ def rounds(run: Run) -> Table:
     """Measure a round of a new minute, and one of the same minute, at each size."""
     sizes = SIZES[:2] if run.quick else SIZES
     histories = [_history(seed) for seed in range(2 if run.quick else _HISTORIES)]
-    found = {size: _measure(size, histories) for size in sizes}
-    new = found[sizes[-1]][0]
+    costs = {size: _measure(size, histories) for size in sizes}
+    new = costs[sizes[-1]][0]
     return Table(
         ("workloads", "new minute ms", "same minute ms", "ConfigMap kB"),
         tuple(
             (str(size), f"{new:.1f}", f"{same:.1f}", f"{stored / 1000:.0f}")
-            for size, (new, same, stored) in found.items()
+            for size, (new, same, stored) in costs.items()
         ),
         (Goal(f"a round for {GOAL} workloads below 1 s of CPU", f"{new / 1000:.2f} s", new < 1000),)
         if sizes[-1] == GOAL
@@ -65,7 +65,9 @@ def _measure(size: int, histories: Sequence[DemandHistory]) -> tuple[float, floa
     record.cache_clear()
     ledger = Ledger()
     for index in range(size):
-        ledger.histories[_workload(index)] = _moved(histories[index % len(histories)], index)
+        ledger.histories[_workload(index)] = _raise_history(
+            histories[index % len(histories)], index
+        )
     new, same = [], []
     for turn in range(1, ROUNDS + 1):
         now = _BEGIN + turn * MINUTE
@@ -79,10 +81,10 @@ def _round(ledger: Ledger, size: int, turn: int, now: float) -> float:
     nodes = tuple(replace(_NODE, name=f"n{index}") for index in range(size))
     capacity = Capacity(nodes, {_POOL: Pool(_POOL, example=_NODE)}, ())
     begin = time.process_time()
-    seen = [_demand(ledger, index, pods, now) for index, pods in enumerate(wanted)]
-    ledger.learn(seen, now)
-    seen = [_demand(ledger, index, pods, now) for index, pods in enumerate(wanted)]
-    plan(seen, capacity, Limits(max_gpus_per_pool=10 * size), now)
+    demand = [_demand(ledger, index, pods, now) for index, pods in enumerate(wanted)]
+    ledger.learn(demand, now)
+    demand = [_demand(ledger, index, pods, now) for index, pods in enumerate(wanted)]
+    plan(demand, capacity, Limits(max_gpus_per_pool=10 * size), now)
     return time.process_time() - begin
 
 
@@ -106,7 +108,7 @@ def _history(seed: int) -> DemandHistory:
     return history
 
 
-def _moved(history: DemandHistory, pods: int) -> DemandHistory:
+def _raise_history(history: DemandHistory, pods: int) -> DemandHistory:
     """Return a history with more pods, which shares no calculation with the given one."""
     recent = tuple(point._replace(pods=point.pods + pods) for point in history.recent)
     return replace(history, recent=recent)

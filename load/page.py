@@ -71,7 +71,7 @@ _STEADY = (4, 5, 6)
 with steady traffic; the values of the others change every second."""
 
 
-def _drawn() -> tuple[tuple[bytes, ...], ...]:
+def _draw_values() -> tuple[tuple[bytes, ...], ...]:
     """Per field a fixed sequence of values in its range, ready to be written."""
     seeded = random.Random(7)
     drawn = []
@@ -82,7 +82,7 @@ def _drawn() -> tuple[tuple[bytes, ...], ...]:
     return tuple(drawn)
 
 
-_DRAWN = _drawn()
+_DRAWN = _draw_values()
 _RESTING = tuple(b"0\n" if field.name == UTIL else b"%d\n" % field.low for field in FIELDS)
 """Per field the value of an idle device."""
 

@@ -72,11 +72,11 @@ def measure(body: bytes) -> list[Figure]:
             ROUNDS,
         ),
     )
-    timed = [(name, _timed(work, rounds)) for name, work, rounds in runs]
+    timed = [(name, _time_calls(work, rounds)) for name, work, rounds in runs]
     return [Figure(name, took * 1e6, len(body) / took / 1e6) for name, took in timed]
 
 
-def _timed(work: Callable[[], object], rounds: int) -> float:
+def _time_calls(work: Callable[[], object], rounds: int) -> float:
     """The median CPU seconds of one call."""
     samples = []
     for _ in range(rounds):

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import yaml
 
-from load.drive import Measured, drive, idle, plan
+from load.drive import Measured, drive, idle_shares, plan
 from load.fleet import SERVICE_SIZE, nodes
 from load.hpas import SYNC, WORKERS, as_hpas
 from load.page import UTIL
 from load.plane import control_plane, pki_of, populate, processes
-from load.process import Child, Observed, started, until
+from load.process import Child, Observed, run_child, wait_until
 from load.report import figure
 from load.servers import (
     Exporters,
@@ -23,7 +23,7 @@ from load.servers import (
     answers,
     fleet,
     free_port,
-    listening,
+    is_listening,
     serve_cluster,
     target,
 )
@@ -72,7 +72,7 @@ def _measure(
     # The windows of the first minute fill, and the start leaves objects to collect.
     time.sleep(0 if quick else 4 * SCRAPE_INTERVAL)
     # Whole scrape intervals, so that every exporter's share of the rest is in it as often.
-    rest = idle(watched, 1.0 if quick else 4 * SCRAPE_INTERVAL)
+    at_rest = idle_shares(watched, 1.0 if quick else 4 * SCRAPE_INTERVAL)
     services = pods // SERVICE_SIZE
     loop = plan(
         server.pki,
@@ -85,7 +85,7 @@ def _measure(
     hpas = as_hpas(server, services, 1 if quick else 4)
     # The accounting of CPU has steps of 10 ms: too coarse for the one request of one HPA.
     for count, load in ((0, loop), (services, hpas))[: 2 if services >= FEWEST else 1]:
-        result = drive(load, watched, resting=rest)
+        result = drive(load, watched, resting=at_rest)
         rss = {child.name: child.usage().rss for child in watched}
         yield Case(pods, count, name, result, rss)
 
@@ -109,7 +109,7 @@ def _theirs(
     ):
         server = Server(child, port, pki)
         expected = min(100, exporters.pods)
-        until(child, "values", lambda: answers(server, target(), expected), 120)
+        wait_until(child, "values", lambda: answers(server, target(), expected), 120)
         yield server, [*processes(plane), store]
 
 
@@ -134,7 +134,7 @@ def prometheus_adapter(plane: ControlPlane, url: str, folder: Path) -> Iterator[
             for use in ("lister", "authentication", "authorization")
         ),
     ]
-    with started("adapter", command, folder) as child:
+    with run_child("adapter", command, folder) as child:
         yield child, port
 
 
@@ -157,11 +157,11 @@ def prometheus(
         f"--storage.tsdb.path={folder / f'prometheus-{exporters.pods}'}",
         "--log.level=warn",
     ]
-    with started("prometheus", command, folder) as child:
-        until(child, "port", lambda: listening(port))
-        asked = exporters.control("count")["pages"]
-        wanted = asked + len(nodes(exporters.pods))
-        until(child, "first scrape", lambda: exporters.control("count")["pages"] >= wanted)
+    with run_child("prometheus", command, folder) as child:
+        wait_until(child, "port", lambda: is_listening(port))
+        pages_before = exporters.control("count")["pages"]
+        wanted = pages_before + len(nodes(exporters.pods))
+        wait_until(child, "first scrape", lambda: exporters.control("count")["pages"] >= wanted)
         yield child, f"http://127.0.0.1:{port}"
 
 
@@ -201,7 +201,7 @@ def table(cases: Sequence[Case]) -> Table:
         for case in cases
         if case.name == "serve" and not case.hpas
     )
-    own = hpas["serve"].cpu["adapter"]
+    serve_cpu = hpas["serve"].cpu["adapter"]
     note = (
         "One run of each case, median latencies. No core is pinned: all processes and the client "
         "share the machine. CPU is the time beyond that at rest. Only one adapter runs at a time. "
@@ -236,8 +236,8 @@ def table(cases: Sequence[Case]) -> Table:
             ),
             Goal(
                 f"HPAs: at most 2 ms of serve's CPU a request at {largest:,} pods",
-                f"{figure(own)} ms",
-                own <= 2,
+                f"{figure(serve_cpu)} ms",
+                serve_cpu <= 2,
             ),
             Goal(
                 f"HPAs: at most a tenth of prometheus-adapter's CPU at {largest:,} pods, "
@@ -266,5 +266,5 @@ def _row(case: Case) -> tuple[str, ...]:
         for name in ("adapter", "prometheus")
     ]
     speed = (figure(result.rate), figure(result.p50), figure(result.p99))
-    asked = f"{case.hpas:,} HPAs" if case.hpas else "closed loop"
-    return (case.name, f"{case.pods:,}", asked, *speed, *cpu, *rss)
+    asker = f"{case.hpas:,} HPAs" if case.hpas else "closed loop"
+    return (case.name, f"{case.pods:,}", asker, *speed, *cpu, *rss)

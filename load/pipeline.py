@@ -78,7 +78,7 @@ class Times(NamedTuple):
     kept: int
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Do nothing."""
 
 
@@ -98,15 +98,15 @@ class Fleet:
         self.pages: dict[str, Page] = pages(count)
         self._memos = {node: LabelMemo() for node in self.pages}
 
-    def scrape(self, second: int, between: Callable[[], object] = nothing) -> Times:
+    def scrape(self, second: int, between: Callable[[], object] = do_nothing) -> Times:
         """Every exporter's page once, and ``between`` after each."""
         times = Times([], [], 0)
         for node in self.pages:
-            parsing, ingesting, kept = self.take(node, second)
+            parsing, ingesting, kept_samples = self.take(node, second)
             times.parse.append(parsing)
             times.ingest.append(ingesting)
             between()
-        return times._replace(kept=kept)
+        return times._replace(kept=kept_samples)
 
     def take(self, node: str, second: int) -> tuple[float, float, int]:
         """One exporter's page: CPU seconds of parsing and of the store, and its kept rows."""
@@ -198,7 +198,7 @@ def table(cost: Cost) -> Table:
     )
     devices = cost.exporters * GPUS_PER_NODE
     share = (cost.parse + cost.ingest + cost.read) * 1e-6 * cost.exporters / INTERVAL
-    held = cost.full - cost.empty
+    grown = cost.full - cost.empty
     work = (
         f"{cost.exporters:,} exporters x {GPUS_PER_NODE} GPUs x {len(FIELDS)} fields: "
         f"{cost.rows} samples per page, {cost.kept} of them of fields in the catalogue. At one "
@@ -206,7 +206,7 @@ def table(cost: Cost) -> Table:
     )
     memory = (
         f"Memory: {cost.full / 1e6:.0f} MB resident after {SCRAPES} scrapes of every exporter "
-        f"and a request for every pod. {held / 1e6:.0f} MB of this, {held / devices:,.0f} bytes "
+        f"and a request for every pod. {grown / 1e6:.0f} MB of this, {grown / devices:,.0f} bytes "
         "per device, hold the scrapes, without the text of the pages."
     )
     answers = (

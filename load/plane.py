@@ -66,13 +66,13 @@ def requests(plane: ControlPlane) -> dict[str, float]:
     """Requests that the API server has answered: resource -> count, its own included."""
     counted: dict[str, float] = {}
     text = plane.admin.request("GET", "/metrics")
-    for family in text_string_to_metric_families(_only(text, "apiserver_request_total")):
+    for family in text_string_to_metric_families(_lines_of(text, "apiserver_request_total")):
         for sample in family.samples:
             resource = sample.labels.get("resource") or "(other)"
             counted[resource] = counted.get(resource, 0.0) + sample.value
     return counted
 
 
-def _only(text: str, metric: str) -> str:
+def _lines_of(text: str, metric: str) -> str:
     """The page's lines about one metric: the whole page is long to parse."""
     return "".join(line for line in text.splitlines(keepends=True) if line.startswith(metric))

@@ -108,7 +108,7 @@ def on_cores(command: Sequence[str], cores: Sequence[int] | None) -> list[str]:
 
 
 @contextmanager
-def started(
+def run_child(
     name: str,
     command: Sequence[str],
     folder: Path,
@@ -139,7 +139,7 @@ def started(
         child.stop()
 
 
-def until(child: Child, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(child: Child, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until ``ready`` answers true.
 
     Raises:

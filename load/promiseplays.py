@@ -71,19 +71,19 @@ def saw(at: float) -> float:
     return 0.9 - 0.5 * (at % 900) / 900
 
 
-def drawn(
+def draw_requests(
     shape: Shape, most: float, lengths: Sequence[tuple[int, int]], seed: int = _SEED
 ) -> list[Request]:
     """Return an hour of random arrivals at this rate, with lengths of recorded requests."""
     draw = random.Random(seed)
     requests: list[Request] = []
-    at = 0.0
+    moment = 0.0
     while True:
-        at += draw.expovariate(most)
-        if at >= HOUR:
+        moment += draw.expovariate(most)
+        if moment >= HOUR:
             return requests
-        if draw.random() < shape(at):
-            requests.append(Request(at, *draw.choice(lengths)))
+        if draw.random() < shape(moment):
+            requests.append(Request(moment, *draw.choice(lengths)))
 
 
 def lognormal(prompt: int, answer: int, wide: float, seed: int = _SEED) -> list[tuple[int, int]]:
@@ -98,7 +98,7 @@ def lognormal(prompt: int, answer: int, wide: float, seed: int = _SEED) -> list[
     ]
 
 
-def recorded(path: Path, times: float, seed: int = _SEED) -> list[Request]:
+def read_requests(path: Path, times: float, seed: int = _SEED) -> list[Request]:
     """Return a recorded hour, with so many times its requests.
 
     Each comes once more, or more often, within ten seconds of its time.
@@ -122,25 +122,27 @@ def recorded(path: Path, times: float, seed: int = _SEED) -> list[Request]:
 def seconds_of(model: Model, batch: float, request: Request) -> float:
     """Return the seconds that a request takes of a server with so many requests."""
     context = request.prompt + request.answer / 2
-    each = model.step / batch + model.per_request + context * model.per_cached
-    return request.prompt * model.per_prompt + request.answer * each
+    per_token = model.step / batch + model.per_request + context * model.per_cached
+    return request.prompt * model.per_prompt + request.answer * per_token
 
 
 def _batch(model: Model, requests: Sequence[Request]) -> float:
     """Return the requests that run at once when a token takes as long as promised."""
     prompt, answer = fmean(r.prompt for r in requests), fmean(r.answer for r in requests)
-    each = prompt * model.per_prompt / answer + model.per_request
-    each += (prompt + answer / 2) * model.per_cached
+    added = prompt * model.per_prompt / answer + model.per_request
+    added += (prompt + answer / 2) * model.per_cached
     fits = model.cache / (prompt + answer)
-    return max(1.0, min(fits, 256.0, (LIMITS.each - model.step) / each))
+    return max(1.0, min(fits, 256.0, (LIMITS.each - model.step) / added))
 
 
-def made(
+def make_play(
     name: str, model: Model, requests: Sequence[Request], start: float, *, held_out: bool = False
 ) -> Play:
     """Return a play; it begins with the replicas that its first five minutes need."""
     batch = _batch(model, requests)
-    needed = sum(seconds_of(model, batch, each) for each in requests if each.at < 300) / 300
+    needed = (
+        sum(seconds_of(model, batch, request) for request in requests if request.at < 300) / 300
+    )
     begin = max(1, math.ceil(needed / 0.6))
     return Play(name, model, requests, start, begin, batch, held_out)
 
@@ -149,20 +151,26 @@ def plays(traces: Path | None, *, quick: bool = False) -> list[Play]:
     """Return what is played: with recorded requests if they are there, else without."""
     chat, agent = lognormal(800, 180, 0.9), lognormal(4500, 250, 0.7)
     code = lognormal(1800, 24, 0.8)
-    found = [
-        made("bursts, chat, 70b", LARGE, drawn(bursts, 24, chat), 120),
-        made("bursts, code, 8b", SMALL, drawn(bursts, 30, code), 60),
-        made("climb, agent, 8b-h100", QUICK, drawn(climb, 30, agent), 180),
-        made("saw, chat, 70b-oci", OTHER, drawn(saw, 24, chat, 5), 120, held_out=True),
-        made("climb, code, 7b-4090", HOME, drawn(climb, 16, code, 5), 300, held_out=True),
+    all_plays = [
+        make_play("bursts, chat, 70b", LARGE, draw_requests(bursts, 24, chat), 120),
+        make_play("bursts, code, 8b", SMALL, draw_requests(bursts, 30, code), 60),
+        make_play("climb, agent, 8b-h100", QUICK, draw_requests(climb, 30, agent), 180),
+        make_play("saw, chat, 70b-oci", OTHER, draw_requests(saw, 24, chat, 5), 120, held_out=True),
+        make_play(
+            "climb, code, 7b-4090", HOME, draw_requests(climb, 16, code, 5), 300, held_out=True
+        ),
     ]
     if quick:
-        return found[1:2]
+        return all_plays[1:2]
     if traces is not None:
         conversations = traces / "azure_llm_2023_conv.csv.gz"
-        found += [
-            made("azure conv, 70b", LARGE, recorded(conversations, 3), 120),
-            made("azure code, 8b", SMALL, recorded(traces / "azure_llm_2023_code.csv.gz", 5), 60),
-            made("azure conv, 7b-4090", HOME, recorded(conversations, 1), 180, held_out=True),
+        all_plays += [
+            make_play("azure conv, 70b", LARGE, read_requests(conversations, 3), 120),
+            make_play(
+                "azure code, 8b", SMALL, read_requests(traces / "azure_llm_2023_code.csv.gz", 5), 60
+            ),
+            make_play(
+                "azure conv, 7b-4090", HOME, read_requests(conversations, 1), 180, held_out=True
+            ),
         ]
-    return found
+    return all_plays

@@ -9,7 +9,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from load.promisepolicies import FAMILIES, ORACLE, OURS, RECIPE
-from load.promises import Result, best, reference
+from load.promises import Result, best_settings, reference
 from research.plot import save
 
 _STYLES: Final = {OURS: ("#1f6fb4", 2.2), RECIPE: ("#d08a2e", 2.2), ORACLE: ("#000000", 1.4)}
@@ -25,7 +25,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         panel.set_visible(False)
     for panel, result in zip(panels, results, strict=False):
         for name in FAMILIES:
-            points = best(result.swept[name])
+            points = best_settings(result.swept[name])
             colour, width = _STYLES.get(name, (f"C{2 + list(FAMILIES).index(name)}", 0.9))
             style = "-" if name in _STYLES else "--"
             hours, missed = [p.gpu_hours for p in points], [p.missed for p in points]

@@ -59,38 +59,40 @@ def _average(value: str) -> Mapping[str, str]:
     return {"type": "AverageValue", "averageValue": value}
 
 
-def _milli(values: Mapping[str, float]) -> Values:
+def _milli_values(values: Mapping[str, float]) -> Values:
     return {name: round(1000 * value) for name, value in values.items()} or Missing("no pod")
 
 
 def _utilization(pods: Sequence[PodView], _: int, __: float) -> Sequence[Values]:
-    return [_milli({p.name: 100 * min(1, (p.page.busy - p.before.busy) / TICK) for p in pods})]
+    return [
+        _milli_values({p.name: 100 * min(1, (p.page.busy - p.before.busy) / TICK) for p in pods})
+    ]
 
 
-def _running(pods: Sequence[PodView]) -> Values:
-    return _milli({pod.name: pod.page.running for pod in pods})
+def _running_requests(pods: Sequence[PodView]) -> Values:
+    return _milli_values({pod.name: pod.page.running for pod in pods})
 
 
-def _waiting(pods: Sequence[PodView]) -> Values:
-    return _milli({pod.name: pod.page.waiting for pod in pods})
+def _waiting_requests(pods: Sequence[PodView]) -> Values:
+    return _milli_values({pod.name: pod.page.waiting for pod in pods})
 
 
-def _raw(pods: Sequence[PodView], _: int, __: float) -> Sequence[Values]:
+def _raw_ratio(pods: Sequence[PodView], _: int, __: float) -> Sequence[Values]:
     ratio = {
         pod.name: value
         for pod in pods
         if (value := latency_ratio(parse_promise(PROMISE), [pod.window])) is not None
     }
-    return [_milli(ratio)]
+    return [_milli_values(ratio)]
 
 
 def _saturation(pods: Sequence[PodView], _: int, __: float) -> Sequence[Values]:
     """llm-d's EPP: the mean of the worse of queue / 5 and KV cache / 80 %, and all requests."""
     if not pods:
         return [Missing("no pod"), Missing("no pod")]
-    each = [max(pod.page.waiting / 5, pod.page.cache / 0.8) for pod in pods]
+    saturations = [max(pod.page.waiting / 5, pod.page.cache / 0.8) for pod in pods]
     load = sum(pod.page.running + pod.page.waiting for pod in pods)
-    return [[round(1000 * sum(each) / len(each))], [1000 * load]]
+    return [[round(1000 * sum(saturations) / len(saturations))], [1000 * load]]
 
 
 class SloAware:
@@ -128,7 +130,7 @@ class Ours:
         windows = {pod.name: pod.window for pod in pods}
         self.workload.observe(windows, {})
         ratios = self.workload.ratios(windows, {})
-        return [_milli({pod: ratio.value for pod, (ratio, _) in ratios.items()})]
+        return [_milli_values({pod: ratio.value for pod, (ratio, _) in ratios.items()})]
 
 
 class _Oracle:
@@ -146,7 +148,8 @@ class _Oracle:
         ahead = int(self._play.start // TICK) + 3
         wide = 2
         sums = [
-            sum(self._work[at : at + wide]) / (wide * TICK) for at in range(first, first + ahead)
+            sum(self._work[tick : tick + wide]) / (wide * TICK)
+            for tick in range(first, first + ahead)
         ]
         return [[1000 * max(1, math.ceil(max(sums) * self._spare))]]
 
@@ -182,26 +185,26 @@ FAMILIES: Final[Mapping[str, Family]] = {
     ),
     "running": Family(
         _LOADS[1:4],
-        lambda v, _: Hpa([_pods("running", v)], lambda p, r, n: [_running(p)], SLOW),
+        lambda v, _: Hpa([_pods("running", v)], lambda p, r, n: [_running_requests(p)], SLOW),
     ),
     "waiting": Family(
         (0.25, 1),
-        lambda v, _: Hpa([_pods("waiting", v)], lambda p, r, n: [_waiting(p)], SLOW),
+        lambda v, _: Hpa([_pods("waiting", v)], lambda p, r, n: [_waiting_requests(p)], SLOW),
     ),
     RECIPE: Family(
         _LOADS,
         lambda v, _: Hpa(
             [_pods("running", v), _pods("waiting", 4)],
-            lambda p, r, n: [_running(p), _waiting(p)],
+            lambda p, r, n: [_running_requests(p), _waiting_requests(p)],
             SLOW,
         ),
     ),
     "p90 / promise": Family(
         (0.3, 0.5),
-        lambda v, _: Hpa([_pods("ratio", v)], _raw, SLOW),
+        lambda v, _: Hpa([_pods("ratio", v)], _raw_ratio, SLOW),
     ),
     "KEDA (vLLM production stack)": Family(
-        (1, 5), lambda v, _: Hpa([_pods("waiting", v)], lambda p, r, n: [_waiting(p)])
+        (1, 5), lambda v, _: Hpa([_pods("waiting", v)], lambda p, r, n: [_waiting_requests(p)])
     ),
     "llm-d saturation": Family(
         (0.4, 1.0),

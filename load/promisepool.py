@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple, Protocol
 
 from adapter.hpa import HpaState, Missing, Observation, PodState, Values, decide, from_manifest
-from adapter.pipeline.catalog.increases import Increase, between
+from adapter.pipeline.catalog.increases import Increase, increase_between
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from load.promiseserver import (
     TPOT_BOUNDS,
@@ -79,8 +79,8 @@ class PodView:
 
     def _increase(self, histogram: str, bounds: Sequence[float]) -> Increase:
         ends = (self._pages[0], self._pages[-1])
-        rows = [(at, tuple(accumulate(getattr(page, histogram))), None) for at, page in ends]
-        return between(rows, bounds)
+        rows = [(taken, tuple(accumulate(getattr(page, histogram))), None) for taken, page in ends]
+        return increase_between(rows, bounds)
 
 
 class Policy(Protocol):
@@ -140,8 +140,10 @@ def play(what: Play, policy: Policy, limits: Limits) -> Outcome:
             following += 1
         views = pool.scrape(now)
         values = policy.values(views, pool.size, now)
-        seen = Observation(pool.size, pool.states(now), tuple(each or _NONE for each in values))
-        decision, state = decide(spec, state, seen, now)
+        observation = Observation(
+            pool.size, pool.states(now), tuple(value or _NONE for value in values)
+        )
+        decision, state = decide(spec, state, observation, now)
         pool.resize(decision.desired, now)
         replicas.append(pool.size)
     return pool.outcome(end, limits, tuple(replicas))
@@ -202,7 +204,7 @@ class _Pool:
             pod.server.advance(math.inf if pod.server.load else 0.0)
         for pod in self._gone:
             seconds += max(0.0, max(pod.removed, pod.server.last) - max(pod.ordered, UNCOUNTED))
-        counted = [each for each in self._served if each.at >= UNCOUNTED]
-        late = sum(each.first > limits.first or each.each > limits.each for each in counted)
+        counted = [served for served in self._served if served.at >= UNCOUNTED]
+        late = sum(served.first > limits.first or served.each > limits.each for served in counted)
         hours = seconds * self._what.model.gpus / 3600
         return Outcome(hours, 100 * late / len(counted), replicas)

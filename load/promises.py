@@ -53,10 +53,10 @@ def promises(run: Run) -> Table:
 
     draw(results, run.folder / PICTURE.name if run.quick else PICTURE)
     return Table(
-        ("signal", *(f"{each.name}{' (held out)' * each.held_out}" for each in results)),
+        ("signal", *(f"{result.name}{' (held out)' * result.held_out}" for result in results)),
         (
-            ("GPU-hours", *(f"{reference(each):.1f}" for each in results)),
-            *((name, *(_missed(each, name) for each in results)) for name in FAMILIES),
+            ("GPU-hours", *(f"{reference(result):.1f}" for result in results)),
+            *((name, *(_missed_text(result, name) for result in results)) for name in FAMILIES),
             _one_setting(OURS, ONE, results),
             _one_setting(RECIPE, ONE_RECIPE, results),
         ),
@@ -85,10 +85,10 @@ def _plays(quick: bool) -> Sequence[Play]:
 
 def sweep(*, quick: bool) -> list[Result]:
     """Play all, on as many cores as there are; the same plays, the same results."""
-    own = _plays(quick)
+    all_plays = _plays(quick)
     jobs = [
         (quick, index, name, value)
-        for index in range(len(own))
+        for index in range(len(all_plays))
         for name, family in FAMILIES.items()
         for value in (family.values[:2] if quick else family.values)
     ]
@@ -96,18 +96,18 @@ def sweep(*, quick: bool) -> list[Result]:
         costs = dict(zip(jobs, pool.map(_run, *zip(*jobs, strict=True)), strict=True))
     return [
         Result(
-            each.name,
-            each.held_out,
+            played.name,
+            played.held_out,
             {
                 name: {
                     value: cost
-                    for (_, at, of, value), cost in costs.items()
-                    if (at, of) == (index, name)
+                    for (_, place, of, value), cost in costs.items()
+                    if (place, of) == (index, name)
                 }
                 for name in FAMILIES
             },
         )
-        for index, each in enumerate(own)
+        for index, played in enumerate(all_plays)
     ]
 
 
@@ -117,18 +117,18 @@ def _run(quick: bool, index: int, name: str, value: float) -> Cost:
     return Cost(outcome.gpu_hours, outcome.missed)
 
 
-def best(costs: Mapping[float, Cost]) -> list[Cost]:
+def best_settings(costs: Mapping[float, Cost]) -> list[Cost]:
     """Return the settings that no cheaper one is better than, cheapest first."""
-    found: list[Cost] = []
+    best_costs: list[Cost] = []
     for cost in sorted(costs.values()):
-        if not found or cost.missed < found[-1].missed:
-            found.append(cost)
-    return found
+        if not best_costs or cost.missed < best_costs[-1].missed:
+            best_costs.append(cost)
+    return best_costs
 
 
 def missed_at(costs: Mapping[float, Cost], hours: float) -> float | None:
     """Return percent missed for so many GPU-hours; None if each setting is dearer."""
-    points = best(costs)
+    points = best_settings(costs)
     if hours < points[0].gpu_hours:
         return None
     for low, high in pairwise(points):
@@ -140,7 +140,7 @@ def missed_at(costs: Mapping[float, Cost], hours: float) -> float | None:
 
 def reference(result: Result) -> float:
     """Return the GPU-hours at which signals are compared."""
-    points = best(result.swept[RECIPE])
+    points = best_settings(result.swept[RECIPE])
     for low, high in pairwise(points):
         if low.missed >= MISSED >= high.missed:
             part = (low.missed - MISSED) / (low.missed - high.missed)
@@ -148,13 +148,13 @@ def reference(result: Result) -> float:
     return points[0].gpu_hours if points[0].missed <= MISSED else points[-1].gpu_hours
 
 
-def _missed(result: Result, name: str) -> str:
+def _missed_text(result: Result, name: str) -> str:
     missed = missed_at(result.swept[name], reference(result))
     return "-" if missed is None else f"{missed:.1f}"
 
 
 def _one_setting(name: str, value: float, results: Sequence[Result]) -> tuple[str, ...]:
-    costs = [each.swept[name].get(value) for each in results]
+    costs = [result.swept[name].get(value) for result in results]
     return (
         f"{name}, {value:g} for all",
         *("-" if cost is None else f"{cost.missed:.1f} / {cost.gpu_hours:.1f}" for cost in costs),
@@ -162,23 +162,23 @@ def _one_setting(name: str, value: float, results: Sequence[Result]) -> tuple[st
 
 
 def _goals(results: Sequence[Result]) -> list[Goal]:
-    near = [each for each in results if _at_reference(each, OURS) <= GOAL]
-    never = [each for each in results if _never_worse(each)]
-    kept = [each for each in results if _at_one(each) <= GOAL]
+    near = [result for result in results if _missed_at_reference(result, OURS) <= GOAL]
+    never = [result for result in results if _never_worse(result)]
+    within = [result for result in results if _missed_at_one(result) <= GOAL]
     text = f"where the recipe misses {MISSED:.0f} %, ours misses at most {GOAL:.0f} %"
     return [
         _goal(text, near, results),
         _goal("never worse than the recipe at the same GPU-hours", never, results),
-        _goal(f"one target ({ONE:g}) for all: at most {GOAL:.0f} % missed", kept, results),
+        _goal(f"one target ({ONE:g}) for all: at most {GOAL:.0f} % missed", within, results),
     ]
 
 
-def _at_reference(result: Result, name: str) -> float:
+def _missed_at_reference(result: Result, name: str) -> float:
     missed = missed_at(result.swept[name], reference(result))
     return 100.0 if missed is None else missed
 
 
-def _at_one(result: Result) -> float:
+def _missed_at_one(result: Result) -> float:
     cost = result.swept[OURS].get(ONE)
     return 100.0 if cost is None else cost.missed
 
@@ -186,14 +186,26 @@ def _at_one(result: Result) -> float:
 def _never_worse(result: Result) -> bool:
     """Whether ours misses no more at each of the recipe's best settings; a tenth of a percent is
     within the noise of the arrivals."""
-    ours = (missed_at(result.swept[OURS], cost.gpu_hours) for cost in best(result.swept[RECIPE]))
-    pairs = zip(ours, best(result.swept[RECIPE]), strict=True)
+    ours = (
+        missed_at(result.swept[OURS], cost.gpu_hours)
+        for cost in best_settings(result.swept[RECIPE])
+    )
+    pairs = zip(ours, best_settings(result.swept[RECIPE]), strict=True)
     return all(missed is not None and missed <= cost.missed + 0.1 for missed, cost in pairs)
 
 
 def _goal(text: str, met: Sequence[Result], results: Sequence[Result]) -> Goal:
-    names = ", ".join(each.name for each in met) or "none"
+    names = ", ".join(result.name for result in met) or "none"
     return Goal(text, f"on {len(met)} of {len(results)}: {names}", len(met) == len(results))
 
 
-__all__ = ["ORACLE", "Cost", "Result", "best", "missed_at", "promises", "reference", "sweep"]
+__all__ = [
+    "ORACLE",
+    "Cost",
+    "Result",
+    "best_settings",
+    "missed_at",
+    "promises",
+    "reference",
+    "sweep",
+]

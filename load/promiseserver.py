@@ -151,7 +151,7 @@ class Server:
                 model.step
                 + batch * model.per_request
                 + self._used * model.per_cached
-                + sum(each.prompt for each in admitted) * model.per_prompt
+                + sum(request.prompt for request in admitted) * model.per_prompt
             )
             # Without a prompt, all steps until the next end of a request are alike.
             count = 1
@@ -197,12 +197,12 @@ class Server:
             self._ended += 1
             self._used -= request.prompt + request.answer
             self._reserved -= request.prompt + request.answer
-            each = (self._now - began) / (request.answer - 1) if request.answer > 1 else 0.0
+            per_token = (self._now - began) / (request.answer - 1) if request.answer > 1 else 0.0
             if request.answer > 1:
-                self._each[bisect_left(TPOT_BOUNDS, each)] += 1
-            self._served.append(Served(request.at, began - request.at, each))
+                self._each[bisect_left(TPOT_BOUNDS, per_token)] += 1
+            self._served.append(Served(request.at, began - request.at, per_token))
 
 
-def _steps_until(seconds: float, each: float) -> int:
+def _steps_until(seconds: float, per_step: float) -> int:
     """Return how many steps it takes, rounded up; as many as one likes for infinity."""
-    return math.ceil(seconds / each) if seconds < math.inf else 1 << 30
+    return math.ceil(seconds / per_step) if seconds < math.inf else 1 << 30

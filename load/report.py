@@ -74,4 +74,4 @@ def replace(document: str, name: str, body: str) -> str:
     pattern = re.compile(f"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
     if not pattern.search(document):
         raise MarkerError(f"load/README.md has no lines {begin} and {end}: add them")
-    return pattern.sub(lambda found: f"{found[1]}{body}\n{found[2]}", document, count=1)
+    return pattern.sub(lambda match: f"{match[1]}{body}\n{match[2]}", document, count=1)

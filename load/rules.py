@@ -19,7 +19,7 @@ from load.hpas import SYNC, WORKERS
 from load.page import UTIL
 from load.peer import RULES, prometheus, prometheus_adapter
 from load.plane import control_plane, pki_of, processes
-from load.process import PYTHON, Observed, started, until
+from load.process import PYTHON, Observed, run_child, wait_until
 from load.report import figure
 from load.servers import GROUP, Server, answers, fleet, free_port
 from load.table import Goal, Run, Table
@@ -55,7 +55,7 @@ def rules(run: Run) -> Table:
     ):
         for name, adapter in (("serve", _ours), ("prometheus-adapter", _theirs)):
             with adapter(plane, url, run) as server:
-                until(server.child, "values", partial(answers, server, _path(0), 1), 120)
+                wait_until(server.child, "values", partial(answers, server, _path(0), 1), 120)
                 watched = (server.child, store, processes(plane)[0])
                 cases += [
                     _measure(name, server, watched, url, hpas, period, syncs) for hpas in HPAS
@@ -81,15 +81,15 @@ def _measure(
     paths = [_path(number) for number in range(hpas)]
     load = plan(server.pki, server.port, paths[0], connections=min(hpas, WORKERS), expected=1)
     load.targets, load.once = paths, True
-    before, asked = [each.usage().cpu for each in watched], _queries(url)
+    before, queries_before = [child.usage().cpu for child in watched], _queries(url)
     rate = 0.0
     for _ in range(syncs):
         began = time.monotonic()
         rate = drive(load, [server.child]).rate
         time.sleep(max(0.0, period - (time.monotonic() - began)))
-    used = [each.usage().cpu - was for each, was in zip(watched, before, strict=True)]
-    queries = (_queries(url) - asked) / syncs
-    return Case(name, hpas, rate, queries, *(each / syncs * 1e3 for each in used))
+    used = [child.usage().cpu - was for child, was in zip(watched, before, strict=True)]
+    queries = (_queries(url) - queries_before) / syncs
+    return Case(name, hpas, rate, queries, *(seconds / syncs * 1e3 for seconds in used))
 
 
 def _queries(url: str) -> float:
@@ -124,7 +124,7 @@ def _ours(plane: ControlPlane, url: str, run: Run) -> Iterator[Server]:
     file = run.folder / "serve.yaml"
     file.write_text(yaml.safe_dump(content))
     command = [PYTHON, "-m", "adapter", "serve", "--config", str(file)]
-    with started("adapter", command, run.folder) as child:
+    with run_child("adapter", command, run.folder) as child:
         yield Server(child, port, pki)
 
 

@@ -32,7 +32,7 @@ class Load:
 
     def __init__(self, calls: Calls, channel: grpc.aio.Channel) -> None:
         self._calls = calls
-        self._requests = itertools.cycle([request(at) for at in range(calls.objects)])
+        self._requests = itertools.cycle([request(index) for index in range(calls.objects)])
         self._ask = channel.unary_unary(
             SCALER,
             request_serializer=messages.GetMetricsRequest.SerializeToString,
@@ -48,10 +48,10 @@ class Load:
         """
         self._latencies = []
         begin, cpu = time.perf_counter(), time.process_time()
-        pace = self._paced if self._calls.rate else self._again
+        pace = self._ask_at_pace if self._calls.rate else self._ask_repeatedly
         async with asyncio.TaskGroup() as group:
-            for at in range(self._calls.in_flight):
-                group.create_task(pace(at, begin, begin + seconds))
+            for index in range(self._calls.in_flight):
+                group.create_task(pace(index, begin, begin + seconds))
         return Outcome(
             elapsed=time.perf_counter() - begin,
             cpu=time.process_time() - cpu,
@@ -59,19 +59,19 @@ class Load:
             latencies=self._latencies,
         )
 
-    async def _again(self, at: int, begin: float, until: float) -> None:
+    async def _ask_repeatedly(self, at: int, begin: float, until: float) -> None:
         while time.perf_counter() < until:
-            await self._once()
+            await self._ask_once()
 
-    async def _paced(self, at: int, begin: float, until: float) -> None:
+    async def _ask_at_pace(self, at: int, begin: float, until: float) -> None:
         step = self._calls.in_flight / self._calls.rate
         due = begin + at / self._calls.rate
         while due < until:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            await self._once()
+            await self._ask_once()
             due += step
 
-    async def _once(self) -> None:
+    async def _ask_once(self) -> None:
         sent = time.perf_counter()
         answer = await self._ask(next(self._requests))
         self._latencies.append(int((time.perf_counter() - sent) * 1e6))

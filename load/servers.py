@@ -17,7 +17,7 @@ import yaml
 from load.fleet import NAMESPACE, SERVICE_SIZE, nodes, pod_list
 from load.page import UTIL
 from load.pki import FRONT_PROXY, GROUPS, USER, Pki
-from load.process import PYTHON, Child, started, until
+from load.process import PYTHON, Child, run_child, wait_until
 
 _START = 240.0
 """Seconds that a server may take until it answers with values."""
@@ -64,8 +64,8 @@ def fleet(pods: int, folder: Path, cores: Sequence[int] | None = None) -> Iterat
     ready = folder / f"fleet-{pods}.port"
     ready.unlink(missing_ok=True)
     command = [PYTHON, "-m", "load.fleet", "--pods", str(pods), "--ready", str(ready)]
-    with started("exporters", command, folder, cores=cores) as child:
-        until(child, "ready", ready.exists)
+    with run_child("exporters", command, folder, cores=cores) as child:
+        wait_until(child, "ready", ready.exists)
         yield Exporters(child, int(ready.read_text()), pods)
 
 
@@ -86,7 +86,7 @@ class Server:
         )
 
 
-def listening(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Somebody accepts connections on loopback."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -97,7 +97,7 @@ def listening(port: int) -> bool:
 
 def answers(server: Server, path: str, items: int) -> bool:
     """``path`` is answered with ``items`` items."""
-    if not listening(server.port):
+    if not is_listening(server.port):
         return False
     with server.client() as client:
         try:
@@ -131,7 +131,7 @@ def _configuration(pki: Pki, port: int, exporters: Exporters, interval: float) -
     }
 
 
-def alone(pki: Pki) -> dict[str, Any]:
+def standalone_sections(pki: Pki) -> dict[str, Any]:
     """Sections of the configuration without an API server that knows users."""
     return {
         "authentication": {
@@ -162,7 +162,7 @@ def serve(
     pods_file = folder / f"pods-{exporters.pods}.json"
     pods_file.write_text(json.dumps(pod_list(exporters.pods)))
     port = free_port()
-    content = _configuration(pki, port, exporters, interval) | alone(pki)
+    content = _configuration(pki, port, exporters, interval) | standalone_sections(pki)
     content["cluster"] = {"pods_file": str(pods_file)}
     for section, keys in (changes or {}).items():
         content.setdefault(section, {}).update(keys)
@@ -201,11 +201,11 @@ def _adapter(
     file = folder / "serve.yaml"
     file.write_text(yaml.safe_dump(dict(content)))
     command = [PYTHON, "-m", "adapter", "serve", "--config", str(file)]
-    with started("adapter", command, folder, cores=cores) as child:
+    with run_child("adapter", command, folder, cores=cores) as child:
         server = Server(child, content["server"]["port"], pki)
         expected = min(SERVICE_SIZE, pods)
         ready = f"{expected} values"
-        until(child, ready, lambda: answers(server, target(), expected), _START)
+        wait_until(child, ready, lambda: answers(server, target(), expected), _START)
         yield server
 
 
@@ -218,8 +218,8 @@ def static(
     file.write_bytes(body)
     port = free_port()
     command = [PYTHON, "-m", "load.static", "--port", str(port), "--body", str(file)]
-    with started("static", [*command, *_files(pki)], folder, cores=cores) as child:
-        until(child, "port", lambda: listening(port))
+    with run_child("static", [*command, *_files(pki)], folder, cores=cores) as child:
+        wait_until(child, "port", lambda: is_listening(port))
         yield Server(child, port, pki)
 
 
@@ -230,8 +230,8 @@ def naive(
     """The FastAPI and pydantic version."""
     port = free_port()
     command = [PYTHON, "-m", "load.naive", "--port", str(port), "--pods", str(pods)]
-    with started("naive", [*command, *_files(pki)], folder, cores=cores) as child:
-        until(child, "port", lambda: listening(port))
+    with run_child("naive", [*command, *_files(pki)], folder, cores=cores) as child:
+        wait_until(child, "port", lambda: is_listening(port))
         yield Server(child, port, pki)
 
 

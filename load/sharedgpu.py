@@ -59,7 +59,7 @@ def work(kind: str) -> None:
     """Work in one way until the process is ended."""
     import torch  # noqa: PLC0415 - only the processes that work need it
 
-    held = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
+    buffer = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
     big = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
     torch.cuda.synchronize()
@@ -70,7 +70,7 @@ def work(kind: str) -> None:
         if kind == "idle" or (kind == "alternate" and int(now / 3) % 2):
             time.sleep(0.05)
         elif kind == "memory":
-            held[: 2 << 30].copy_(big)
+            buffer[: 2 << 30].copy_(big)
             torch.cuda.synchronize()
         elif kind == "burst":
             until = time.monotonic() + 0.02
@@ -199,18 +199,18 @@ def table(rows: list[Row]) -> str:
     """Return the middle, least and most of each figure, a line per phase."""
     lines = []
     for name in dict.fromkeys(row.phase for row in rows):
-        own = [row for row in rows if row.phase == name][3:]  # without the first seconds
+        phase_rows = [row for row in rows if row.phase == name][3:]  # without the first seconds
         figures = {
-            title: [float(getattr(row, title)) for row in own]
+            title: [float(getattr(row, title)) for row in phase_rows]
             for title in ("gpu", "memory", "watts", "sm_mhz", "memory_mhz", "celsius", "used_mib")
         }
-        said = ", ".join(
+        text = ", ".join(
             f"{title} {statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
             for title, values in figures.items()
         )
-        lines.append(f"{name}: {said}")
+        lines.append(f"{name}: {text}")
         sums, process = [], defaultdict(list)
-        for row in own:
+        for row in phase_rows:
             parts = [part.partition("=") for part in row.processes.split() if "=" in part]
             sums.append(sum(int(value.partition("/")[0]) for _, _, value in parts))
             for label, _, value in parts:
@@ -221,10 +221,11 @@ def table(rows: list[Row]) -> str:
             sm = [int(value.partition("/")[0]) for value in values]
             age = [float(value.partition("@")[2]) for value in values]
             lines.append(
-                f"  {label}: {len(values)} samples in {len(own)} s, SM {statistics.median(sm):.0f} "
-                f"({min(sm)} to {max(sm)}), zeros {sm.count(0)}, age {statistics.median(age):.1f} s"
+                f"  {label}: {len(values)} samples in {len(phase_rows)} s, "
+                f"SM {statistics.median(sm):.0f} ({min(sm)} to {max(sm)}), "
+                f"zeros {sm.count(0)}, age {statistics.median(age):.1f} s"
             )
-        lines.append(f"  GPM (graphics/SM/DRAM): {' '.join(row.active for row in own[::6])}")
+        lines.append(f"  GPM (graphics/SM/DRAM): {' '.join(row.active for row in phase_rows[::6])}")
     return "\n".join(lines)
 
 

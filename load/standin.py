@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from load.clusterobjects import node, pod
-from load.drive import idle
+from load.drive import idle_shares
 from load.fleet import NAMESPACE
 from load.page import GPUS_PER_NODE
 from load.pki import Pki, issue
 from load.plane import control_plane
-from load.process import until
+from load.process import wait_until
 from load.report import figure
-from load.servers import alone, fleet, serve_cluster
+from load.servers import fleet, serve_cluster, standalone_sections
 from load.start import INTERVAL, SIZES, kubeconfig, stand_in
 from load.table import Goal, Run, Table
 from tests.e2e.controlplane import ControlPlane
@@ -58,13 +58,20 @@ def _pay(run: Run, name: str, pods: int, pki: Pki, config: Path) -> Paid:
         exporters = stack.enter_context(fleet(pods, run.folder))
         begin = time.monotonic()
         server = stack.enter_context(
-            serve_cluster(pki, exporters, run.folder, config, interval=INTERVAL, changes=alone(pki))
+            serve_cluster(
+                pki,
+                exporters,
+                run.folder,
+                config,
+                interval=INTERVAL,
+                changes=standalone_sections(pki),
+            )
         )
         client = stack.enter_context(server.client())
-        until(server.child, "ready", lambda: client.get("/readyz").status_code == 200)
+        wait_until(server.child, "ready", lambda: client.get("/readyz").status_code == 200)
         ready = time.monotonic() - begin
         used = server.child.usage()
-        resting = idle([server.child], 2 if run.quick else 10)[server.child.name]
+        resting = idle_shares([server.child], 2 if run.quick else 10)[server.child.name]
         rss = server.child.usage().rss
     return Paid(name, ready, used.cpu, used.peak, rss, resting)
 
@@ -72,21 +79,21 @@ def _pay(run: Run, name: str, pods: int, pki: Pki, config: Path) -> Paid:
 def _fill(plane: ControlPlane, pods: int) -> None:
     with ThreadPoolExecutor(_WRITERS) as writers:
         nodes = range(-(-pods // GPUS_PER_NODE))
-        list(writers.map(lambda index: plane.admin.create(_creatable(node(index))), nodes))
+        list(writers.map(lambda index: plane.admin.create(_creatable_object(node(index))), nodes))
         list(writers.map(lambda index: _pod(plane, index, pods), range(pods)))
 
 
 def _pod(plane: ControlPlane, index: int, pods: int) -> None:
-    made = _creatable(pod(index, pods))
+    made = _creatable_object(pod(index, pods))
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     status = made.pop("status")
     plane.admin.request("POST", path, made)
     plane.admin.patch(f"{path}/{made['metadata']['name']}/status", {"status": status})
 
 
-def _creatable(made: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in made["metadata"].items() if key not in _GIVEN}
-    return made | {"metadata": kept}
+def _creatable_object(made: dict[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in made["metadata"].items() if key not in _GIVEN}
+    return made | {"metadata": metadata}
 
 
 def table(pods: int, paid: list[Paid]) -> Table:
@@ -104,14 +111,14 @@ def table(pods: int, paid: list[Paid]) -> Table:
         ),
         tuple(
             (
-                each.server,
-                figure(each.ready),
-                figure(each.cpu),
-                figure(each.peak / 1e6),
-                figure(each.rss / 1e6),
-                f"{each.resting:.1%}",
+                row.server,
+                figure(row.ready),
+                figure(row.cpu),
+                figure(row.peak / 1e6),
+                figure(row.rss / 1e6),
+                f"{row.resting:.1%}",
             )
-            for each in paid
+            for row in paid
         ),
         (
             Goal(

@@ -13,15 +13,23 @@ from typing import Any, NamedTuple
 import httpx
 import yaml
 
-from load.drive import Measured, drive, idle, split_cores
+from load.drive import Measured, drive, idle_shares, split_cores
 from load.fleet import SERVICE_SIZE, WORKLOAD_SIZE
 from load.hpas import SYNC, as_hpas
 from load.keda import IN_FLIGHT, PACE
 from load.pki import Pki, issue
 from load.plan import Calls
-from load.process import PYTHON, Child, started, until
+from load.process import PYTHON, Child, run_child, wait_until
 from load.report import figure
-from load.servers import Exporters, Server, alone, fleet, free_port, serve_cluster, target
+from load.servers import (
+    Exporters,
+    Server,
+    fleet,
+    free_port,
+    serve_cluster,
+    standalone_sections,
+    target,
+)
 from load.table import Goal, Run, Table
 from load.view import TABLE
 
@@ -88,8 +96,8 @@ class StandIn(NamedTuple):
         with httpx.Client(verify=self.pki.client_context()) as client:
             answer = client.get(f"{self.url}/control/{words}")
         answer.raise_for_status()
-        found: dict[str, Any] = answer.json()
-        return found
+        reply: dict[str, Any] = answer.json()
+        return reply
 
     def lists(self) -> int:
         """Requests for a page of the list of pods."""
@@ -121,8 +129,8 @@ def stand_in(
     ready.unlink(missing_ok=True)
     command = [PYTHON, "-m", "load.apiserver", "--pods", str(pods), "--gpu-pods", str(gpu_pods)]
     command += [*more, "--cert", str(pki.cert), "--key", str(pki.key), "--ready", str(ready)]
-    with started("apiserver", command, folder, cores=cores) as child:
-        until(child, "ready", ready.exists)
+    with run_child("apiserver", command, folder, cores=cores) as child:
+        wait_until(child, "ready", ready.exists)
         yield StandIn(child, f"https://localhost:{ready.read_text()}", pki)
 
 
@@ -160,7 +168,7 @@ def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
             kubeconfig(api, run.folder),
             interval=INTERVAL,
             cores=core,
-            changes=alone(pki) | {"keda": listener},
+            changes=standalone_sections(pki) | {"keda": listener},
         ) as server:
             objects = min(gpu_pods // WORKLOAD_SIZE, _OBJECTS)
             seconds = 1 if run.quick else 10
@@ -180,30 +188,32 @@ def _observe(
 ) -> Started:
     child, last = server.child, exporters.pods // SERVICE_SIZE - 1
     with server.client() as client:
-        until(child, "ready", lambda: client.get("/readyz").status_code == 200)
+        wait_until(child, "ready", lambda: client.get("/readyz").status_code == 200)
         ready = time.monotonic() - begin
-        until(child, "every value", lambda: _values(client, range(last + 1)) == exporters.pods, 240)
+        wait_until(
+            child, "every value", lambda: _values(client, range(last + 1)) == exporters.pods, 240
+        )
         complete = time.monotonic() - begin
         peak = child.usage().peak
         begun = client.get("/metrics").text
         api.control(f"rate/{RATE}")
-        share = idle([child], (1 if run.quick else 8) * INTERVAL)[child.name]
+        share = idle_shares([child], (1 if run.quick else 8) * INTERVAL)[child.name]
         settled = child.usage().rss
         hpas = drive(as_hpas(server, last + 1, 1 if run.quick else 3), [child], cores=cores)
         polled = drive(calls, [child], cores=cores)
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         view_pages = _list(client)
-        viewed = time.monotonic() - asked
+        viewed = time.monotonic() - asked_at
         api.control("rate/0")
         listed, since = api.lists(), time.monotonic()
         api.control("forget")
         pages = -(-pods // _PAGE_SIZE)
-        until(child, "listed again", lambda: api.lists() >= listed + pages, 240)
+        wait_until(child, "listed again", lambda: api.lists() >= listed + pages, 240)
         relisted = time.monotonic() - since
         time.sleep(1)
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         text = client.get("/metrics").text
-        took = time.monotonic() - asked
+        took = time.monotonic() - asked_at
     return Started(
         gpu_pods=exporters.pods,
         pods=pods,
@@ -227,25 +237,25 @@ def _observe(
 
 def _values(client: httpx.Client, services: range) -> int:
     """Values of all pods, asked for by service as HPAs do; those before the first gap."""
-    found = 0
+    total = 0
     for service in reversed(services):
         answer = client.get(target(service))
         items = len(answer.json()["items"]) if answer.status_code == 200 else 0
-        found += items
+        total += items
         if items < SERVICE_SIZE:
             break
-    return found
+    return total
 
 
 def _list(client: httpx.Client) -> int:
     """Read all pages of the table of GPU pods as kubectl does; returns their number."""
-    found, token = 0, ""
-    while found == 0 or token:
+    pages, token = 0, ""
+    while pages == 0 or token:
         parameters = {"limit": _PAGE_SIZE} | ({"continue": token} if token else {})
         answer = client.get(_GPU_PODS, params=parameters, headers={"Accept": TABLE})
         token = answer.raise_for_status().json()["metadata"].get("continue", "")
-        found += 1
-    return found
+        pages += 1
+    return pages
 
 
 def _delays(text: str) -> Counter[float]:
@@ -269,11 +279,11 @@ def draw(measured: list[Started], path: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 - its import takes half a second
 
     figure = Figure(figsize=(9, 3.2), layout="constrained")
-    pods = [each.gpu_pods for each in measured]
+    pods = [case.gpu_pods for case in measured]
     rows = (
-        ("CPU, % of a core", [each.share * 100 for each in measured], 100 * _CPU),
-        ("resident memory, MB", [each.settled / 1e6 for each in measured], _MEMORY / 1e6),
-        ("every value after, s", [each.complete for each in measured], _WITHIN),
+        ("CPU, % of a core", [case.share * 100 for case in measured], 100 * _CPU),
+        ("resident memory, MB", [case.settled / 1e6 for case in measured], _MEMORY / 1e6),
+        ("every value after, s", [case.complete for case in measured], _WITHIN),
     )
     for axes, (label, values, goal) in zip(figure.subplots(1, len(rows)), rows, strict=True):
         axes.plot(pods, values, marker="o")
@@ -312,25 +322,25 @@ def table(measured: list[Started]) -> Table:
         ),
         tuple(
             (
-                f"{each.gpu_pods:,}",
-                f"{each.pods:,}",
-                figure(each.ready),
-                figure(each.complete),
-                figure(each.peak / 1e6),
-                figure(each.settled / 1e6),
-                f"{each.share:.1%}",
-                f"{each.hpas.busy[_ADAPTER]:.1%}",
-                f"{each.polled.busy[_ADAPTER]:.1%}",
-                figure(each.relisted),
-                f"{each.busiest}",
-                figure(each.peak_after / 1e6),
-                figure(each.hpas.p99),
-                figure(each.metrics * 1e3),
-                figure(each.polled.p99),
-                f"{figure(each.listed)} ({each.listed_pages} pages)",
-                *(f"< {figure(bound * 1e3)}" for bound in (each.lag_at_start, *each.lag)),
+                f"{case.gpu_pods:,}",
+                f"{case.pods:,}",
+                figure(case.ready),
+                figure(case.complete),
+                figure(case.peak / 1e6),
+                figure(case.settled / 1e6),
+                f"{case.share:.1%}",
+                f"{case.hpas.busy[_ADAPTER]:.1%}",
+                f"{case.polled.busy[_ADAPTER]:.1%}",
+                figure(case.relisted),
+                f"{case.busiest}",
+                figure(case.peak_after / 1e6),
+                figure(case.hpas.p99),
+                figure(case.metrics * 1e3),
+                figure(case.polled.p99),
+                f"{figure(case.listed)} ({case.listed_pages} pages)",
+                *(f"< {figure(bound * 1e3)}" for bound in (case.lag_at_start, *case.lag)),
             )
-            for each in measured
+            for case in measured
         ),
         (
             Goal(

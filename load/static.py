@@ -43,7 +43,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
     trust.set_proxy(ProxySettings(ca=arguments.ca.read_bytes(), allowed_names=(FRONT_PROXY,)))
     tls = ServingTLS(CertificateFiles(arguments.cert, arguments.key), trust, time.time())
     options = ServingOptions(host="127.0.0.1", port=arguments.port)
-    server = Server(Bytes(arguments.body.read_bytes()), options, tls.listening)
+    server = Server(Bytes(arguments.body.read_bytes()), options, tls.listening_context)
     await server.start()
     await asyncio.Event().wait()
 

@@ -28,7 +28,7 @@ from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.services import Services
 from adapter.pipeline.store.snapshot import Snapshot
 from adapter.server.serve import garbage
-from adapter.server.serve.garbage import resident
+from adapter.server.serve.garbage import resident_memory
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import EVERYTHING, parse
 from apiservice.provider import GroupResource, ObjectQuery
@@ -38,7 +38,7 @@ from load.clusterobjects import encoded, pod
 from load.drive import split_cores
 from load.fleet import NAMESPACE, SERVICE_SIZE
 from load.page import GPUS_PER_NODE
-from load.pipeline import EPOCH, INTERVAL, METRIC, SCRAPES, Fleet, nothing
+from load.pipeline import EPOCH, INTERVAL, METRIC, SCRAPES, Fleet, do_nothing
 from load.process import ROOT, on_cores
 from load.report import figure
 from load.table import Goal, Run, Table
@@ -90,7 +90,7 @@ class Watch:
         self._whole: dict[str, list[float]] = {}
         self._longest: dict[str, float] = {}
 
-    def run(self, kind: str, work: Steps[T], between: Callable[[], object] = nothing) -> T:
+    def run(self, kind: str, work: Steps[T], between: Callable[[], object] = do_nothing) -> T:
         """Run work in steps, and ``between`` after each; returns the result."""
         whole = 0.0
         while True:
@@ -117,7 +117,7 @@ class Watch:
 
         return self.run(kind, once())
 
-    def found(self) -> dict[str, Work]:
+    def work_by_kind(self) -> dict[str, Work]:
         """Return each kind of work."""
         return {
             kind: Work(sorted(all_of)[len(all_of) // 2], self._longest[kind])
@@ -133,9 +133,9 @@ class Cluster:
         self._gpu_pods, self._pods = gpu_pods, pods
         self.index, self._decoder = self.fleet.index, PodDecoder()
         self.index.replace([])
-        before = resident()
-        self.index.replace([item for page in self.listed() for item in page])
-        self.pod_bytes = (resident() - before) / pods
+        before = resident_memory()
+        self.index.replace([item for page in self.list_pages() for item in page])
+        self.pod_bytes = (resident_memory() - before) / pods
         lookup = ObjectLookup(self.index, Services(), Nodes())
         self._provider = GpuMetricsProvider(self.fleet.catalog, self, lookup)
 
@@ -149,11 +149,11 @@ class Cluster:
         """See :class:`adapter.answers.api.provider.Values`."""
         return self.fleet.store.version
 
-    def listed(self) -> Iterator[list[Pod]]:
+    def list_pages(self) -> Iterator[list[Pod]]:
         """The pages of a list of all pods, as the reflector decodes them."""
         for first in range(0, self._pods, _PAGE):
             raw = [encoded(self.manifest(number)) for number in range(first, first + _PAGE)]
-            yield [self.index.known(self._decoder.decode(item)) for item in raw]
+            yield [self.index.intern(self._decoder.decode(item)) for item in raw]
 
     def manifest(self, number: int, serial: int = 0) -> dict[str, Any]:
         """A pod as the API server writes it."""
@@ -185,7 +185,7 @@ def measure(gpu_pods: int, pods: int) -> Figures:
     services, pages = range(gpu_pods // SERVICE_SIZE), itertools.cycle(fleet.pages)
     for kind in ("first request for a service", "cold request for 100 pods"):
         now += INTERVAL
-        fleet.scrape(now, between=partial(_sometimes, itertools.count(), look))
+        fleet.scrape(now, between=partial(_run_sometimes, itertools.count(), look))
         for service in services:
             fleet.take(next(pages), now + 1)  # each request has a snapshot of its own
             watch.run(kind, cluster.request(service, now + 1.0))
@@ -200,7 +200,7 @@ def measure(gpu_pods: int, pods: int) -> Figures:
     return Figures(
         gpu_pods,
         pods,
-        watch.found(),
+        watch.work_by_kind(),
         cluster.pod_bytes,
         (peak - before) / pods,
         (after - before) / pods,
@@ -227,24 +227,26 @@ def _events(cluster: Cluster, watch: Watch, pods: int, look: Callable[[], object
 
 def _relist(cluster: Cluster, watch: Watch, look: Callable[[], object]) -> tuple[int, int, int]:
     """List all pods again; returns the resident bytes before, at the peak and after."""
-    before = resident()
+    before = resident_memory()
     peaks = [before]
 
     def between() -> None:
         look()
-        peaks.append(resident())
+        peaks.append(resident_memory())
 
     items: list[Pod] = []
-    for page in cluster.listed():
+    for page in cluster.list_pages():
         items += page
         between()
-    work = cluster.index.replacing(items)
-    watch.run("list of all pods, applied", work, partial(_sometimes, itertools.count(), between))
+    work = cluster.index.replace_in_steps(items)
+    watch.run(
+        "list of all pods, applied", work, partial(_run_sometimes, itertools.count(), between)
+    )
     del items
-    return before, max(peaks), resident()
+    return before, max(peaks), resident_memory()
 
 
-def _sometimes(count: Iterator[int], work: Callable[[], object]) -> None:
+def _run_sometimes(count: Iterator[int], work: Callable[[], object]) -> None:
     """Do ``work`` at one of many calls."""
     if not next(count) % _BETWEEN:
         work()
@@ -267,17 +269,17 @@ def steps(run: Run) -> Table:
     return table(msgspec.json.decode(done.stdout, type=Figures))
 
 
-def table(found: Figures) -> Table:
+def table(figures: Figures) -> Table:
     """A row per kind of work."""
-    longest = max(found.work, key=lambda kind: found.work[kind].longest)
-    most = found.work[longest].longest
+    longest = max(figures.work, key=lambda kind: figures.work[kind].longest)
+    most = figures.work[longest].longest
     memory = (
-        f"{found.gpu_pods:,} GPU pods of {found.pods:,}. A pod takes {found.pod_bytes:.0f} bytes "
-        f"of resident memory. A list of all pods adds {found.relist:.0f} for each at its peak, "
-        f"and {found.after:.0f} are left of it."
+        f"{figures.gpu_pods:,} GPU pods of {figures.pods:,}. A pod takes {figures.pod_bytes:.0f} "
+        f"bytes of resident memory. A list of all pods adds {figures.relist:.0f} for each at its "
+        f"peak, and {figures.after:.0f} are left of it."
     )
     full = (
-        f"A full garbage collection takes {figure(found.full * 1e3)} ms of CPU and is none of "
+        f"A full garbage collection takes {figure(figures.full * 1e3)} ms of CPU and is none of "
         f"these steps: `serve` makes one only after memory has grown, in a moment without "
         f"requests if one comes before memory has grown twice as much."
     )
@@ -285,7 +287,7 @@ def table(found: Figures) -> Table:
         ("work", "CPU ms, median", "longest step ms"),
         tuple(
             (kind, figure(work.whole * 1e3), figure(work.longest * 1e3))
-            for kind, work in found.work.items()
+            for kind, work in figures.work.items()
         ),
         (
             Goal(

@@ -13,14 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.pipeline.catalog import Catalog
 from adapter.server.serve.build import query_groups
-from load.drive import idle
+from load.drive import idle_shares
 from load.fleet import NAMESPACE, nodes
 from load.page import FIELDS, UTIL
 from load.peer import scrape_config
 from load.pki import issue
-from load.process import PYTHON, Child, Observed, started, until
+from load.process import PYTHON, Child, Observed, run_child, wait_until
 from load.report import figure
-from load.servers import GROUP, Exporters, Server, fleet, free_port, listening, serve
+from load.servers import GROUP, Exporters, Server, fleet, free_port, is_listening, serve
 from load.table import Goal, Run, Table
 from tests.e2e import programs
 
@@ -71,14 +71,14 @@ def stores(run: Run) -> Table:
     return table([_cost(run, pods, name) for pods, name in cases])
 
 
-def stored() -> tuple[str, ...]:
+def stored_series() -> tuple[str, ...]:
     """The series of the page that the catalogue reads."""
-    known = Catalog().series
-    return tuple(field.name for field in FIELDS if field.name in known)
+    series = Catalog().series
+    return tuple(field.name for field in FIELDS if field.name in series)
 
 
 def _cost(run: Run, pods: int, name: str) -> Cost:
-    names = stored()
+    names = stored_series()
     opened = victoriametrics if name == "VictoriaMetrics" else standin
     groups = len(query_groups(Catalog(), {}, exact=False))
     warm_up, rounds = (1, 1) if run.quick else (_WARM_UP, 6)
@@ -93,10 +93,10 @@ def _cost(run: Run, pods: int, name: str) -> Cost:
         with serve(issue(run.folder), exporters, run.folder, changes={"source": source}) as server:
             time.sleep(warm_up * ROUND)
             _forget_peak(server.child)
-            before = _scraped(server)
-            shares = idle([server.child, store], rounds * ROUND)
-            usage, after = server.child.usage(), _scraped(server)
-            served = _served(server)
+            before = _scrape_server(server)
+            shares = idle_shares([server.child, store], rounds * ROUND)
+            usage, after = server.child.usage(), _scrape_server(server)
+            served = _count_served(server)
     return Cost(
         pods,
         name,
@@ -118,8 +118,8 @@ def standin(exporters: Exporters, folder: Path) -> Iterator[tuple[Observed, str]
     ready = folder / f"store-{exporters.pods}.port"
     command = [PYTHON, "-m", "load.storeserver"]
     command += ["--pods", str(exporters.pods), "--ready", str(ready)]
-    with started("store", command, folder) as child:
-        until(child, "ready", ready.exists)
+    with run_child("store", command, folder) as child:
+        wait_until(child, "ready", ready.exists)
         yield child, f"http://127.0.0.1:{ready.read_text()}"
 
 
@@ -128,7 +128,7 @@ def victoriametrics(exporters: Exporters, folder: Path) -> Iterator[tuple[Observ
     """A VictoriaMetrics that has scraped every exporter."""
     port = free_port()
     config = folder / "victoriametrics.yaml"
-    config.write_text(yaml.safe_dump(scrape_config(exporters, "|".join(stored()))))
+    config.write_text(yaml.safe_dump(scrape_config(exporters, "|".join(stored_series()))))
     command = [
         str(programs.find(programs.VICTORIAMETRICS)),
         f"-promscrape.config={config}",
@@ -138,10 +138,10 @@ def victoriametrics(exporters: Exporters, folder: Path) -> Iterator[tuple[Observ
         "-search.maxUniqueTimeseries=2000000",
         "-loggerLevel=ERROR",
     ]
-    with started("victoriametrics", command, folder) as child:
-        until(child, "port", lambda: listening(port))
+    with run_child("victoriametrics", command, folder) as child:
+        wait_until(child, "port", lambda: is_listening(port))
         wanted = exporters.control("count")["pages"] + len(nodes(exporters.pods))
-        until(child, "first scrape", lambda: exporters.control("count")["pages"] >= wanted)
+        wait_until(child, "first scrape", lambda: exporters.control("count")["pages"] >= wanted)
         yield child, f"http://127.0.0.1:{port}"
 
 
@@ -152,7 +152,7 @@ class _Scraped(NamedTuple):
     """Groups that were queried, with or without success."""
 
 
-def _scraped(server: Server) -> _Scraped:
+def _scrape_server(server: Server) -> _Scraped:
     with server.client() as client:
         text = client.get("/metrics").text
     lags, failures, answers = {}, 0.0, 0.0
@@ -167,7 +167,7 @@ def _scraped(server: Server) -> _Scraped:
     return _Scraped(lags, failures, answers)
 
 
-def _served(server: Server) -> int:
+def _count_served(server: Server) -> int:
     with server.client() as client:
         answer = client.get(f"{GROUP}/namespaces/{NAMESPACE}/pods/%2A/{UTIL}", timeout=60)
     answer.raise_for_status()
@@ -180,7 +180,7 @@ def _forget_peak(child: Child) -> None:
         Path(f"/proc/{child.pid}/clear_refs").write_text("5")
 
 
-def _above(lags: Mapping[float, float], seconds: float) -> float:
+def _share_above(lags: Mapping[float, float], seconds: float) -> float:
     """Share of the measurements above a bound; None of them is 0."""
     total = max(lags.values())
     return (total - lags[seconds]) / total if total else 0.0
@@ -223,8 +223,8 @@ def table(costs: Sequence[Cost]) -> Table:
                 f"{cost.share:.1%}",
                 figure(cost.rss / 1e6),
                 figure(cost.peak / 1e6),
-                f"{_above(cost.lags, 0.01):.1%}",
-                f"{_above(cost.lags, 0.025):.1%}",
+                f"{_share_above(cost.lags, 0.01):.1%}",
+                f"{_share_above(cost.lags, 0.025):.1%}",
                 f"{cost.failures:.0f}",
                 f"{cost.kept:.0%}",
                 f"{cost.store:.1%}",

@@ -27,17 +27,17 @@ _TOGETHER = 1_000
 _HEAD = b'{"status":"success","data":{"resultType":"matrix","result":['
 
 
-def answer(held: list[Slot], query: str, now: float) -> Iterator[bytes]:
+def answer(pod_slots: list[Slot], query: str, now: float) -> Iterator[bytes]:
     """Yield the parts of the answer to ``{__name__=~"A|B"}[Nms]``."""
-    found = re.fullmatch(r'\{__name__=~"([^"]*)"[^}]*\}\[(\d+)ms\]', query)
-    if found is None:
+    match = re.fullmatch(r'\{__name__=~"([^"]*)"[^}]*\}\[(\d+)ms\]', query)
+    if match is None:
         raise ValueError(f"not a range selector: {query[:100]}")
-    names = set(found[1].split("|"))
-    samples = max(1, int(found[2]) // 1000 // SCRAPES)
+    names = set(match[1].split("|"))
+    samples = max(1, int(match[2]) // 1000 // SCRAPES)
     before = _HEAD
     for number, field in enumerate(FIELDS):
-        rest = iter(held if field.name in names else ())
-        while some := list(islice(rest, _TOGETHER)):
+        remaining = iter(pod_slots if field.name in names else ())
+        while some := list(islice(remaining, _TOGETHER)):
             yield before + b",".join(_series(slot, number, samples, now) for slot in some)
             before = b","
     yield (before if before == _HEAD else b"") + b"]}}"

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from load.pki import issue
 from load.process import PYTHON, ROOT
 from load.report import figure
-from load.servers import alone, fleet, serve_cluster
+from load.servers import fleet, serve_cluster, standalone_sections
 from load.start import kubeconfig, stand_in
 from load.table import Goal, Run, Table
 from tests.adapter.everytool import TOOLS, busy_cluster
@@ -87,14 +87,16 @@ def _cost(what: str, arguments: Sequence[str], environ: Mapping[str, str], folde
     Raises:
         RuntimeError: it could not look.
     """
-    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    kept |= {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), **environ}
+    variables = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
+    variables |= {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), **environ}
     command = [PYTHON, "-m", "adapter", *arguments]
     with (folder / "command.log").open("wb") as sink:
         metered = subprocess.run(
             [PYTHON, "-I", "-S", "-c", _METER, *command],
             cwd=ROOT,
-            env=kept,
+            env=variables,
             stdout=subprocess.PIPE,
             stderr=sink,
             check=True,
@@ -114,7 +116,7 @@ def _doctor(run: Run, gpu_pods: int, pods: int) -> Cost:
 
 def _base(run: Run, *, keda: bool) -> Cost:
     pki = issue(run.folder)
-    changes = alone(pki) | {"keda": {"enabled": keda, "host": "127.0.0.1", "port": 0}}
+    changes = standalone_sections(pki) | {"keda": {"enabled": keda, "host": "127.0.0.1", "port": 0}}
     with (
         stand_in(pki, BASE, BASE, run.folder, None) as api,
         fleet(BASE, run.folder) as exporters,

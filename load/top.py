@@ -59,9 +59,9 @@ def top(run: Run) -> Table:
     return table(gpus, {view: _times(view, versions, rounds) for view in _VIEWS})
 
 
-def table(gpus: int, found: dict[ViewName, ViewTimes]) -> Table:
+def table(gpus: int, times_by_view: dict[ViewName, ViewTimes]) -> Table:
     """Return the figures."""
-    worst = max(max(times.new) for times in found.values())
+    worst = max(max(times.new) for times in times_by_view.values())
     return Table(
         ("view", "first ms", "new values ms", "at most ms", "key ms"),
         tuple(
@@ -72,7 +72,7 @@ def table(gpus: int, found: dict[ViewName, ViewTimes]) -> Table:
                 f"{max(times.new):.0f}",
                 f"{median(times.key):.1f}",
             )
-            for view, times in found.items()
+            for view, times in times_by_view.items()
         ),
         goals=(
             Goal(
@@ -90,14 +90,14 @@ def _times(view: ViewName, versions: Sequence[ClusterLists], rounds: int) -> Vie
     new, keys = [], []
     for turn in range(rounds + 1):
         scene = Scene(versions[turn % len(versions)])
-        picture, took = _drawn(painter, state, scene)
+        picture, took = _draw_picture(painter, state, scene)
         new.append(took)
         state, _ = press(state, "down", picture.shown)
-        keys.append(_drawn(painter, state, scene)[1])
+        keys.append(_draw_picture(painter, state, scene)[1])
     return ViewTimes(new[0], new[1:], keys)
 
 
-def _drawn(painter: Painter, state: TopState, scene: Scene) -> tuple[Picture, float]:
+def _draw_picture(painter: Painter, state: TopState, scene: Scene) -> tuple[Picture, float]:
     began = time.process_time()
     picture = painter.paint(state, scene, _WIDTH, _HEIGHT)
     return picture, 1000 * (time.process_time() - began)
@@ -129,12 +129,12 @@ def _table(cluster: SimulatedCluster, name: ListName) -> ObjectTable:
 
 
 def _items(cluster: SimulatedCluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     query: dict[str, list[str]] = {}
     while (body := cluster.answer(HPAS, query)) is not None:
         page = json.loads(body)
-        found += page["items"]
+        items += page["items"]
         if not (token := page["metadata"].get("continue")):
             break
         query = {"continue": [token]}
-    return found
+    return items

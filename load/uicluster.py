@@ -131,15 +131,15 @@ class SimulatedCluster:
         return workload(f"deployment.svc-{number}", f"team-{number % 40}", Util=util)
 
     def _hpa(self, number: int) -> Json:
-        found = hpa(f"svc-{number}", f"team-{number % 40}")
+        manifest = hpa(f"svc-{number}", f"team-{number % 40}")
         now = {"averageValue": str(self._chance.randrange(20, 95))}
-        found["status"]["currentMetrics"][0]["pods"]["current"] = now
+        manifest["status"]["currentMetrics"][0]["pods"]["current"] = now
         if number % _STUCK == 0:
-            found["status"]["conditions"] = stuck(
+            manifest["status"]["conditions"] = stuck(
                 f"2 of 5 pods have no value: svc-{number}-1 (exporter_down), "
                 f"svc-{number}-4 (exporter_down)"
             )
-        return found
+        return manifest
 
 
 def _pod_name(number: int) -> str:
@@ -200,9 +200,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
-    given = parser.parse_args()
-    server = _Server(("127.0.0.1", 0), partial(_Handler, SimulatedCluster(given.gpus)))
-    pki = issue(given.folder)
+    arguments = parser.parse_args()
+    server = _Server(("127.0.0.1", 0), partial(_Handler, SimulatedCluster(arguments.gpus)))
+    pki = issue(arguments.folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pki.cert, pki.key)
     server.socket = context.wrap_socket(
@@ -221,9 +221,9 @@ def main() -> None:
         "users": [{"name": "bench", "user": {"token": "bench"}}],
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
     }
-    written = given.folder / "kubeconfig.new"
+    written = arguments.folder / "kubeconfig.new"
     written.write_text(yaml.safe_dump(content))
-    written.rename(given.folder / "kubeconfig")
+    written.rename(arguments.folder / "kubeconfig")
     thread.join()
 
 

@@ -53,12 +53,12 @@ def uimemory(run: Run) -> Table:
     """Ten minutes of the page, and a plot."""
     gpus, minutes = (uipage.QUICK, 0.5) if run.quick else (uipage.GPUS, MINUTES)
     try:
-        found = _measure(run.folder, gpus, minutes)
+        measured = _measure(run.folder, gpus, minutes)
     except (NoBrowserError, WebDriverException) as error:
         raise RuntimeError(f"Chromium: {error}") from None
     if not run.quick:
-        draw(found.samples, PLOT)
-    return table(found)
+        draw(measured.samples, PLOT)
+    return table(measured)
 
 
 def _measure(folder: Path, gpus: int, minutes: float) -> Measured:
@@ -93,33 +93,38 @@ def growth(values: Sequence[float]) -> float:
     return median(values[-length:]) / median(values[quarter - length : quarter]) - 1
 
 
-def points(found: Measured, share: float) -> float:
+def points(measured: Measured, share: float) -> float:
     """Return the bytes of the points that the process keeps of all HPAs, after a share of the time.
 
     They are kept for an hour, and are part of what the page shows.
     """
-    return min(POINTS, found.looks * share) * hpas(found) * POINT
+    return min(POINTS, measured.looks * share) * hpas(measured) * POINT
 
 
-def hpas(found: Measured) -> int:
+def hpas(measured: Measured) -> int:
     """Return the number of HPAs."""
-    return found.gpus // 5
+    return measured.gpus // 5
 
 
-def table(found: Measured) -> Table:
+def table(measured: Measured) -> Table:
     """A row for each quarter of the time."""
-    samples = found.samples
+    samples = measured.samples
     end = samples[-1].minute
     rows = []
     for quarter in range(5):
-        at = min(samples, key=lambda sample: abs(sample.minute - end * quarter / 4))
-        kept = points(found, at.minute / end)
+        nearest = min(samples, key=lambda sample: abs(sample.minute - end * quarter / 4))
+        point_bytes = points(measured, nearest.minute / end)
         rows.append(
-            (f"{at.minute:.1f}", f"{at.heap / 1e6:.1f}", f"{at.rss / 1e6:.0f}", f"{kept / 1e6:.1f}")
+            (
+                f"{nearest.minute:.1f}",
+                f"{nearest.heap / 1e6:.1f}",
+                f"{nearest.rss / 1e6:.0f}",
+                f"{point_bytes / 1e6:.1f}",
+            )
         )
     heap = growth([sample.heap for sample in samples])
     whole = growth([sample.rss for sample in samples])
-    rss = growth([sample.rss - points(found, sample.minute / end) for sample in samples])
+    rss = growth([sample.rss - points(measured, sample.minute / end) for sample in samples])
     return Table(
         ("minute", "page heap MB", "ui RSS MB", "of it points of HPAs MB"),
         tuple(rows),
@@ -131,21 +136,22 @@ def table(found: Measured) -> Table:
                 rss <= 0.05,
             ),
         ),
-        _notes(found),
+        _notes(measured),
     )
 
 
-def _notes(found: Measured) -> tuple[str, ...]:
+def _notes(measured: Measured) -> tuple[str, ...]:
     size = (
-        f"{found.gpus:,} GPUs and pods, {hpas(found):,} HPAs and workloads. The page received "
-        f"{found.rounds} updates of the load and {found.looks} of the HPAs. The load average of "
-        f"the machine was {found.busy:.0f} at the end, on {os.cpu_count()} cores."
+        f"{measured.gpus:,} GPUs and pods, {hpas(measured):,} HPAs and workloads. The page "
+        f"received {measured.rounds} updates of the load and {measured.looks} of the HPAs. The "
+        f"load average of the machine was {measured.busy:.0f} at the end, on {os.cpu_count()} "
+        "cores."
     )
     memory = (
         "Growth is from the end of the first quarter to the end. The heap is measured after a "
         f"collection. The process keeps {POINTS} points of each HPA, of {POINT} bytes each: "
-        f"{points(found, 1.0) / 1e6:.0f} MB after this time, and at most "
-        f"{POINTS * POINT * hpas(found) / 1e6:.0f} MB."
+        f"{points(measured, 1.0) / 1e6:.0f} MB after this time, and at most "
+        f"{POINTS * POINT * hpas(measured) / 1e6:.0f} MB."
     )
     return size, memory
 

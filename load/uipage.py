@@ -11,7 +11,7 @@ from typing import Final
 
 from selenium import webdriver
 
-from load.process import PYTHON, Child, started, until
+from load.process import PYTHON, Child, run_child, wait_until
 
 GPUS: Final = 10_000
 QUICK: Final = 1_000
@@ -24,8 +24,8 @@ def cluster(folder: Path, gpus: int) -> Iterator[Path]:
     """Serve the simulated cluster; yield its kubeconfig."""
     command = [PYTHON, "-m", "load.uicluster", "--gpus", str(gpus), "--folder", str(folder)]
     kubeconfig = folder / "kubeconfig"
-    with started("cluster", command, folder) as child:
-        until(child, "kubeconfig", kubeconfig.exists, _PATIENCE)
+    with run_child("cluster", command, folder) as child:
+        wait_until(child, "kubeconfig", kubeconfig.exists, _PATIENCE)
         yield kubeconfig
 
 
@@ -33,14 +33,14 @@ def cluster(folder: Path, gpus: int) -> Iterator[Path]:
 def page(folder: Path, meter: Path, kubeconfig: Path) -> Iterator[tuple[Child, str]]:
     """Run ``ui`` with a meter of its event loop; yield it and the address of the page."""
     command = [PYTHON, "-m", "load.uiprocess", str(meter), str(kubeconfig)]
-    with started("ui", command, folder) as child:
-        until(child, "address", lambda: _address(child.log) != "")
+    with run_child("ui", command, folder) as child:
+        wait_until(child, "address", lambda: _address(child.log) != "")
         yield child, _address(child.log)
 
 
 def _address(log: Path) -> str:
-    found = re.search(r"http://\S+token=\S+", log.read_text())
-    return found[0] if found else ""
+    match = re.search(r"http://\S+token=\S+", log.read_text())
+    return match[0] if match else ""
 
 
 def visit(browser: webdriver.Chrome, address: str, gpus: int) -> tuple[float, float]:

@@ -50,14 +50,14 @@ def measure_steps(meter: Meter) -> None:
     """Measure every callback of asyncio's loop."""
     run, cpu, wall = events.Handle._run, time.thread_time, time.perf_counter
 
-    def measured(self: Any) -> None:
-        began, at = cpu(), wall()
+    def run_measured(self: Any) -> None:
+        began, wall_began = cpu(), wall()
         run(self)
         spent = cpu() - began
         if spent > 0.002:
-            _keep(meter.steps, Step(spent, wall() - at, _name(self)))
+            _keep(meter.steps, Step(spent, wall() - wall_began, _name(self)))
 
-    events.Handle._run = measured  # type: ignore[method-assign] # asyncio has no hook
+    events.Handle._run = run_measured  # type: ignore[method-assign] # asyncio has no hook
 
 
 def _name(handle: Any) -> str:
@@ -78,20 +78,20 @@ def _keep(heap: list[Any], value: Any) -> None:
 async def _tick(meter: Meter, file: Path) -> None:
     began = written = time.perf_counter()
     while True:
-        at, queued = time.perf_counter(), _queued()
+        moment, queued = time.perf_counter(), _queued_seconds()
         await asyncio.sleep(_TICK)
-        late = time.perf_counter() - at - _TICK - (_queued() - queued)
+        late = time.perf_counter() - moment - _TICK - (_queued_seconds() - queued)
         meter.ticks += 1
         if late > _TICK:
             _keep(meter.delays, late)
-        if at - written > 1:
-            written, meter.seconds = at, at - began
+        if moment - written > 1:
+            written, meter.seconds = moment, moment - began
             fresh = file.with_suffix(".new")
             fresh.write_bytes(msgspec.json.encode(meter))
             fresh.replace(file)
 
 
-def _queued() -> float:
+def _queued_seconds() -> float:
     """Return the seconds for which this thread waited for a core."""
     return int(_SCHEDULED.read_bytes().split()[1]) / 1e9
 

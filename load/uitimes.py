@@ -90,8 +90,8 @@ def _measure(folder: Path, gpus: int, watch: float) -> Measured:
             visits.append(_visit(browser, address.partition("?")[0], gpus))
         finally:
             browser.quit()
-        seen = msgspec.json.decode(meter.read_bytes(), type=Meter)
-    return Measured(gpus, visits, seen, rounds, os.getloadavg()[0])
+        metered = msgspec.json.decode(meter.read_bytes(), type=Meter)
+    return Measured(gpus, visits, metered, rounds, os.getloadavg()[0])
 
 
 def _visit(browser: webdriver.Chrome, address: str, gpus: int) -> Visit:
@@ -155,26 +155,26 @@ def _click(browser: webdriver.Chrome, selector: str) -> None:
     for _ in range(_TRIES):
         # New values build a row again, also between the look for it and the click.
         with contextlib.suppress(StaleElementReferenceException):
-            found = browser.find_element("css selector", selector)
-            _see(browser, found)
-            found.click()
+            element = browser.find_element("css selector", selector)
+            _see(browser, element)
+            element.click()
             return
     raise RuntimeError(f"never there for a click: {selector}")
 
 
-def _see(browser: webdriver.Chrome, found: WebElement) -> None:
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+def _see(browser: webdriver.Chrome, element: WebElement) -> None:
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
 
 
-def table(found: Measured) -> Table:
+def table(measured: Measured) -> Table:
     """A row for each kind of interaction; the goals have the other figures."""
     inputs: dict[str, list[float]] = defaultdict(list)
-    for visit in found.visits:
+    for visit in measured.visits:
         for name, took in visit.inputs.items():
             inputs[name] += took
     slowest = max((max(took), name) for name, took in inputs.items())
-    paint = max(visit.paint for visit in found.visits)
-    step = max(found.meter.steps, default=Step(0.0, 0.0, ""))
+    paint = max(visit.paint for visit in measured.visits)
+    step = max(measured.meter.steps, default=Step(0.0, 0.0, ""))
     return Table(
         ("interaction", "inputs", "median ms", "longest ms"),
         tuple(
@@ -194,24 +194,24 @@ def table(found: Measured) -> Table:
                 step.cpu < _STEP,
             ),
         ),
-        _notes(found),
+        _notes(measured),
     )
 
 
-def _notes(found: Measured) -> tuple[str, ...]:
-    late = sorted(found.meter.delays, reverse=True)
-    shown = " and ".join(f"{visit.shown / 1e3:.2f} s" for visit in found.visits)
+def _notes(measured: Measured) -> tuple[str, ...]:
+    late = sorted(measured.meter.delays, reverse=True)
+    shown = " and ".join(f"{visit.shown / 1e3:.2f} s" for visit in measured.visits)
     page = (
-        f"{found.gpus:,} GPUs and pods, {found.gpus // 5:,} HPAs and workloads. All GPUs were "
-        f"drawn after {shown}. In {WATCH:.0f} s between the visits, the page received "
-        f"{found.rounds} updates of the load. An interaction lasts from the input to the next "
+        f"{measured.gpus:,} GPUs and pods, {measured.gpus // 5:,} HPAs and workloads. All GPUs "
+        f"were drawn after {shown}. In {WATCH:.0f} s between the visits, the page received "
+        f"{measured.rounds} updates of the load. An interaction lasts from the input to the next "
         "frame; the browser reports those of 16 ms and more, in steps of 8 ms."
     )
     loop = (
         f"A timer of the event loop was late by {late[0] * 1e3 if late else 0:.0f} ms at most, "
         f"and by more than 50 ms {sum(delay > 0.05 for delay in late)} times in "
-        f"{found.meter.seconds:.0f} s, without the time in which the machine ran other processes. "
-        f"The load average of the machine was {found.busy:.0f} at the end, on "
+        f"{measured.meter.seconds:.0f} s, without the time in which the machine ran other "
+        f"processes. The load average of the machine was {measured.busy:.0f} at the end, on "
         f"{os.cpu_count()} cores: times of the page and of the clock include other programs."
     )
     return page, loop

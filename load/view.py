@@ -23,7 +23,7 @@ from adapter.pipeline.store.snapshot import Snapshot
 from adapter.server.serve import garbage
 from adapter.server.serve.providers import build_view
 from apiservice.runtime.steps import WaitingSteps
-from apiservice.view.endpoint import page
+from apiservice.view.endpoint import render_page
 from apiservice.view.negotiation import negotiate
 from apiservice.view.options import TableOptions, list_options
 from apiservice.view.presentation import presentation
@@ -132,12 +132,12 @@ def _read(group: ViewGroup, served: ServedResource, form: str, now: float) -> Co
     cost = Cost(served.resource.plural, form, 0, 0, 0, 0.0, 0.0)
     lists, token = KeyLists(), ""
     while not cost.pages or token:
-        body = _timed(_page(group, served, lists, form, token, now), cost)
-        found = msgspec.json.decode(body)
+        body = _time_steps(_page(group, served, lists, form, token, now), cost)
+        answer = msgspec.json.decode(body)
         cost.pages += 1
-        cost.objects += len(found["rows" if form == TABLE else "items"])
+        cost.objects += len(answer["rows" if form == TABLE else "items"])
         cost.bytes += len(body)
-        token = found["metadata"].get("continue", "")
+        token = answer["metadata"].get("continue", "")
     return cost
 
 
@@ -148,10 +148,10 @@ def _page(
     keys = yield from lists.keys(served, None, options, now)
     selection = yield from select(served, keys, options)
     presented = presentation(group, served, negotiate(form.encode()), TableOptions(), now)
-    return (yield from page(served, None, options, selection, presented, now))
+    return (yield from render_page(served, None, options, selection, presented, now))
 
 
-def _timed(work: WaitingSteps[bytes], cost: Cost) -> bytes:
+def _time_steps(work: WaitingSteps[bytes], cost: Cost) -> bytes:
     while True:
         begin, body = time.thread_time(), None
         try:

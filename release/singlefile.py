@@ -96,11 +96,11 @@ def needed(site: Path) -> list[str]:
         ReleaseError: one is missing.
     """
     installed = {
-        canonicalize_name(str(one.metadata["Name"])): one
-        for one in metadata.distributions(path=[str(site)])
+        canonicalize_name(str(library.metadata["Name"])): library
+        for library in metadata.distributions(path=[str(site)])
     }
     waiting = [Requirement(row) for row in _declared()]
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     while waiting:
         requirement = waiting.pop()
         extras = ("", *requirement.extras)
@@ -109,16 +109,16 @@ def needed(site: Path) -> list[str]:
             continue
         if name not in installed:
             raise ReleaseError(f"{requirement.name} is not in {site}: run make lock")
-        if name in found and not requirement.extras:
+        if name in folders and not requirement.extras:
             continue
-        found[name] = _folder(installed[name])
+        folders[name] = _folder(installed[name])
         for row in installed[name].requires or ():
             inner = Requirement(row)
             marker = inner.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
                 inner.marker = None
                 waiting.append(inner)
-    return sorted(found.values())
+    return sorted(folders.values())
 
 
 def _folder(library: metadata.Distribution) -> str:

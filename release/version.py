@@ -28,12 +28,12 @@ class ReleaseError(Exception):
 
 def disagreements(root: Path = ROOT) -> list[str]:
     """Return the files whose version is not that of ``adapter/__init__.py``."""
-    found = []
+    wrong = []
     for name, pattern in _PLACES:
         match = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)
         if match is None or match[1] != __version__:
-            found.append(f"{name} has version {match[1] if match else 'none'}, not {__version__}")
-    return found
+            wrong.append(f"{name} has version {match[1] if match else 'none'}, not {__version__}")
+    return wrong
 
 
 def write(version: str, root: Path = ROOT) -> None:

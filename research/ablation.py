@@ -19,13 +19,13 @@ import numpy as np
 
 from adapter.nodepool.learn.checks import pods_of
 from adapter.nodepool.learn.forecast import PROMPT, keep_quantile, prompt_quantile
-from adapter.nodepool.learn.quantiles import FittedTables, fitted
+from adapter.nodepool.learn.quantiles import FittedTables, fitted_tables
 from adapter.tools.replay.headroompolicies import NoHeadroom, ShareOfPods
 from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment
 from load.nodepool import BUDGETS
 from load.table import Goal, Run, Table
 from research import fit as fitting
-from research.bound import KNOWN, loads, not_exceeded
+from research.bound import KNOWN, loads, quantile_of_draws
 from research.bound import QUANTILES as BOUND_QUANTILES
 from research.forecasts import Minutes, minutes, quantiles
 from research.hpa import TOLERANCES
@@ -40,14 +40,14 @@ from research.sweep import (
     bounds,
     costs,
     pending_at,
-    planned,
+    planned_policy,
 )
 from research.traces import DAYS, STEP, Part, Trace, folder, load_traces
 from research.world import simulate
 
 CALIBRATION: Final = Path(__file__).parents[1] / "load" / "calibration.png"
 COLD_START: Final = Path(__file__).parents[1] / "load" / "coldstart.png"
-NOMINAL: Final = (0.05, *(each / 10 for each in range(1, 10)), 0.95, 0.98)
+NOMINAL: Final = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95, 0.98)
 NEAR: Final = 5
 """Points by which forecasts may hold more or less often than stated."""
 INPUTS: Final = {
@@ -94,7 +94,7 @@ class Targets:
         self,
         begin: float,
         loads: Sequence[float],
-        kept: Sequence[float],
+        kept_loads: Sequence[float],
         tolerance: float,
         prompt: Sequence[Sequence[float]] = (),
     ) -> None:
@@ -106,29 +106,29 @@ class Targets:
                 without a node, up to one less than :data:`PROMPT`; empty for never.
         """
         self._begin = begin
-        self._loads = list(zip(loads, kept, strict=True))
+        self._loads = list(zip(loads, kept_loads, strict=True))
         self._prompt = list(zip(*prompt, strict=True))
         self._tolerance = tolerance
 
-    def headroom(self, seen: NodeMoment) -> int:
-        minute = int(seen.now - self._begin) // STEP
-        present = seen.bound + seen.pending
-        ordered, kept = (self._beyond(load, present) for load in self._loads[minute])
-        free = seen.nodes + seen.booting - present
+    def headroom(self, moment: NodeMoment) -> int:
+        minute = int(moment.now - self._begin) // STEP
+        present = moment.bound + moment.pending
+        ordered, kept = (self._pods_beyond(load, present) for load in self._loads[minute])
+        free = moment.nodes + moment.booting - present
         if self._prompt:
-            ordered = max(ordered, self._prompted(self._prompt[minute], seen))
+            ordered = max(ordered, self._prompted_pods(self._prompt[minute], moment))
         return max(ordered, min(kept, free))
 
-    def _prompted(self, loads: Sequence[float], seen: NodeMoment) -> int:
-        present = seen.bound + seen.pending
-        without = seen.pending - seen.booting
+    def _prompted_pods(self, loads: Sequence[float], moment: NodeMoment) -> int:
+        present = moment.bound + moment.pending
+        without = moment.pending - moment.booting
         if without <= 0:
             return 0
         if without > len(loads):
             return 1
-        return min(1, self._beyond(loads[without - 1], present))
+        return min(1, self._pods_beyond(loads[without - 1], present))
 
-    def _beyond(self, load: float, present: int) -> int:
+    def _pods_beyond(self, load: float, present: int) -> int:
         return max(0, pods_of(load, present, self._tolerance) - present)
 
 
@@ -157,39 +157,41 @@ def forecast(run: Run) -> Table:
         TracesMissingError: the recorded traces are not on this machine.
     """
     source = folder()
-    traces = [each for each in load_traces(source) if not run.quick or len(each.work) < 100]
+    traces = [trace for trace in load_traces(source) if not run.quick or len(trace.work) < 100]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        known = list(pool.map(_known, traces))
-        cold = _cold(list(pool.map(_started, *zip(*_starts(traces), strict=True), chunksize=4)))
+        cases = list(pool.map(_prepare_case, traces))
+        cold = _sum_cold_starts(
+            list(pool.map(_simulate_start, *zip(*_starts(traces), strict=True), chunksize=4))
+        )
         tables = _tables(source, quick=run.quick)
         variants = {name: Variant(without) for name, without in tables.items()}
         variants |= {
-            BOUND: Variant(fitted(), bounded=False),
-            "the HPA's tolerance": Variant(fitted(), tolerance=0.0),
-            "keeping free nodes": Variant(fitted(), keeps=False),
-            "headroom for pods without a node": Variant(fitted(), prompts=False),
+            BOUND: Variant(fitted_tables(), bounded=False),
+            "the HPA's tolerance": Variant(fitted_tables(), tolerance=0.0),
+            "keeping free nodes": Variant(fitted_tables(), keeps=False),
+            "headroom for pods without a node": Variant(fitted_tables(), prompts=False),
         }
-        jobs = [(name, each) for name in variants for each in known]
+        jobs = [(name, case) for name in variants for case in cases]
         swept = pool.map(
-            _swept,
-            [each.minutes for _, each in jobs],
+            _sweep_variant,
+            [case.minutes for _, case in jobs],
             [variants[name] for name, _ in jobs],
         )
         rows: dict[str, list[str]] = {name: [] for name in variants}
-        for (name, each), found in zip(jobs, swept, strict=True):
+        for (name, case), by_quantile in zip(jobs, swept, strict=True):
             rows[name] += [
-                _figures(part, {quantile: one[index] for quantile, one in found.items()})
-                for index, part in enumerate(each.results)
+                _figures(part, {quantile: row[index] for quantile, row in by_quantile.items()})
+                for index, part in enumerate(case.results)
             ]
         reachable = [
             text
-            for each in known
-            if each.minutes.trace.name == DAYS
-            for text in pool.map(_best, [each] * len(KNOWN), KNOWN)
+            for case in cases
+            if case.minutes.trace.name == DAYS
+            for text in pool.map(_bound_text, [case] * len(KNOWN), KNOWN)
         ]
-    parts = [(each.minutes, part) for each in known for part in each.minutes.trace.parts]
-    held = {part.name: holding(each, part) for each, part in parts}
-    loaded = [holding(each, part, loaded=True) for each, part in parts]
+    parts = [(case.minutes, part) for case in cases for part in case.minutes.trace.parts]
+    held = {part.name: holding_rates(trace_minutes, part) for trace_minutes, part in parts}
+    loaded = [holding_rates(trace_minutes, part, loaded=True) for trace_minutes, part in parts]
     from research.plot import draw_calibration, draw_cold_start  # noqa: PLC0415 - slow import
 
     tuned = {part.name for _, part in parts if part.tuned_on}
@@ -201,11 +203,11 @@ def forecast(run: Run) -> Table:
             *((name, *cells) for name, cells in rows.items()),
             (
                 f"forecasts at {CALIBRATED} that held, %",
-                *(f"{100 * each[NOMINAL.index(CALIBRATED)]:.0f}" for each in held.values()),
+                *(f"{100 * rates[NOMINAL.index(CALIBRATED)]:.0f}" for rates in held.values()),
             ),
             (
                 "the same while there was load, %",
-                *(f"{100 * each[NOMINAL.index(CALIBRATED)]:.0f}" for each in loaded),
+                *(f"{100 * rates[NOMINAL.index(CALIBRATED)]:.0f}" for rates in loaded),
             ),
         ),
         tuple(_goals(held, tuned)),
@@ -231,20 +233,22 @@ def forecast(run: Run) -> Table:
     )
 
 
-def _best(known: Known, what: str) -> str:
+def _bound_text(case: Known, what: str) -> str:
     """Return what a forecast would reach on several days that knows how they were drawn."""
-    trace = known.minutes.trace
+    trace = case.minutes.trace
     drawn = loads(folder(), what)
-    found = {}
-    for asked in BOUND_QUANTILES:
+    swept = {}
+    for quantile in BOUND_QUANTILES:
         ordered, kept, *prompt = (
-            not_exceeded(drawn, each) for each in (asked, keep_quantile(asked), *_prompts(asked))
+            quantile_of_draws(drawn, probability)
+            for probability in (quantile, keep_quantile(quantile), *_prompts(quantile))
         )
         policy = Targets(trace.begin, ordered, kept, TOLERANCES.up, prompt)
-        found[asked] = costs(simulate(trace.work, trace.begin, policy), trace)
+        swept[quantile] = costs(simulate(trace.work, trace.begin, policy), trace)
     figures = (
-        f"{_figures(part, {asked: one[index] for asked, one in found.items()})} on {part.trace}"
-        for index, part in enumerate(known.results)
+        f"{_figures(part, {quantile: row[index] for quantile, row in swept.items()})} "
+        f"on {part.trace}"
+        for index, part in enumerate(case.results)
     )
     return (
         f"A forecast that knew {what}, and when each request in flight ends, would have "
@@ -257,24 +261,24 @@ def _prompts(quantile: float) -> list[float]:
     return [prompt_quantile(quantile, pending) for pending in range(1, PROMPT)]
 
 
-def holding(own: Minutes, part: Part, *, loaded: bool = False) -> list[float]:
+def holding_rates(trace_minutes: Minutes, part: Part, *, loaded: bool = False) -> list[float]:
     """Return the fraction of a part's minutes in which each nominal quantile held.
 
     Args:
         loaded: leave out minutes after ten without load.
     """
-    rows = own.within(part)
-    highest = own.highest[rows]
+    rows = trace_minutes.within(part)
+    highest = trace_minutes.highest[rows]
     known = ~np.isnan(highest)
     if loaded:
-        known &= own.level[rows] > 0
+        known &= trace_minutes.level[rows] > 0
     return [
         float(np.mean(highest[known] <= most[rows][known]))
-        for most in quantiles(fitted(), own, NOMINAL)
+        for most in quantiles(fitted_tables(), trace_minutes, NOMINAL)
     ]
 
 
-def _known(trace: Trace) -> Known:
+def _prepare_case(trace: Trace) -> Known:
     reactive, oracle, peak = bounds(trace)
     return Known(
         minutes(trace),
@@ -287,24 +291,24 @@ def _known(trace: Trace) -> Known:
 
 def _tables(source: Path, *, quick: bool) -> dict[str, FittedTables]:
     """Return the fitted tables, each of them alone, and both without each of the inputs."""
-    every = fitted()
-    found = {WHOLE_FORECAST: every}
-    for name, each in zip(ALONE, every.tables, strict=True):
-        found[name] = msgspec.structs.replace(every, tables=(each,))
+    every = fitted_tables()
+    tables = {WHOLE_FORECAST: every}
+    for name, table in zip(ALONE, every.tables, strict=True):
+        tables[name] = msgspec.structs.replace(every, tables=(table,))
     if quick:
-        return found
+        return tables
     kinds = fitting.kinds(source)
     left_out = {name: (index,) for name, index in INPUTS.items()} | {SLOPE: _SLOPE}
     for name, without in left_out.items():
         text = fitting.encode(fitting.fit(kinds, without))
-        found[name] = msgspec.json.decode(text, type=FittedTables)
-    return found
+        tables[name] = msgspec.json.decode(text, type=FittedTables)
+    return tables
 
 
-def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
+def _sweep_variant(trace_minutes: Minutes, variant: Variant) -> dict[float, list[Cost]]:
     """Return the costs of each part by quantile."""
-    first = [float(each) for each in own.pods[: -len(own.level)]]
-    asked = {
+    first = [float(load) for load in trace_minutes.pods[: -len(trace_minutes.level)]]
+    groups = {
         quantile: [
             quantile,
             keep_quantile(quantile) if variant.keeps else quantile,
@@ -313,37 +317,44 @@ def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
         for quantile in QUANTILES
     }
     # All at once: what the checks teach is the same for each.
-    rows = iter(quantiles(variant.fitted, own, [*chain(*asked.values())], bounded=variant.bounded))
-    found = {}
-    for quantile, each in asked.items():
-        ordered, kept, *prompt = ([*first, *map(float, most)] for most in islice(rows, len(each)))
-        policy = Targets(own.trace.begin, ordered, kept, variant.tolerance, prompt)
-        found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)
-    return found
+    rows = iter(
+        quantiles(
+            variant.fitted, trace_minutes, [*chain(*groups.values())], bounded=variant.bounded
+        )
+    )
+    swept = {}
+    for quantile, group in groups.items():
+        ordered, kept, *prompt = ([*first, *map(float, most)] for most in islice(rows, len(group)))
+        policy = Targets(trace_minutes.trace.begin, ordered, kept, variant.tolerance, prompt)
+        swept[quantile] = costs(
+            simulate(trace_minutes.trace.work, trace_minutes.trace.begin, policy),
+            trace_minutes.trace,
+        )
+    return swept
 
 
-def _figures(part: Result, found: Mapping[float, Cost]) -> str:
-    swept = {Setting(OURS, quantile): cost for quantile, cost in found.items()}
+def _figures(part: Result, costs_by_quantile: Mapping[float, Cost]) -> str:
+    swept = {Setting(OURS, quantile): cost for quantile, cost in costs_by_quantile.items()}
     result = part._replace(swept=swept)
     reached = (pending_at(result, OURS, budget) for budget in BUDGETS)
-    return " ".join("-" if each is None else f"{each:.0f}" for each in reached)
+    return " ".join("-" if percent is None else f"{percent:.0f}" for percent in reached)
 
 
-def _goals(held: Mapping[str, Sequence[float]], tuned: set[str]) -> list[Goal]:
+def _goals(held_rates: Mapping[str, Sequence[float]], tuned: set[str]) -> list[Goal]:
     place = NOMINAL.index(CALIBRATED)
     goals = []
     for text, days in (("days", True), ("short", False)):
-        own = {
-            name: 100 * each[place]
-            for name, each in held.items()
+        percents = {
+            name: 100 * rates[place]
+            for name, rates in held_rates.items()
             if name.startswith(DAYS) is days and name not in tuned
         }
-        if own:
-            far = {name: each for name, each in own.items() if abs(each - 80) > NEAR}
+        if percents:
+            far = {name: percent for name, percent in percents.items() if abs(percent - 80) > NEAR}
             goals.append(
                 Goal(
                     f"{text}: forecasts at {CALIBRATED} hold within {NEAR} points",
-                    ", ".join(f"{name} {each:.0f} %" for name, each in own.items()),
+                    ", ".join(f"{name} {percent:.0f} %" for name, percent in percents.items()),
                     not far,
                 )
             )
@@ -360,11 +371,11 @@ def _starts(traces: Sequence[Trace]) -> list[tuple[Trace, str]]:
     return [(piece, name) for piece in pieces for name in ("reactive", SHARE, OURS)]
 
 
-def _started(piece: Trace, name: str) -> tuple[str, list[float], list[float]]:
+def _simulate_start(piece: Trace, name: str) -> tuple[str, list[float], list[float]]:
     """Return the policy, and its waits and bills by slot."""
     policy: HeadroomPolicy
     if name == OURS:
-        policy = planned(CALIBRATED, piece)
+        policy = planned_policy(CALIBRATED, piece)
     else:
         policy = ShareOfPods(COLD_SHARE) if name == SHARE else NoHeadroom()
     outcome = simulate(piece.work, piece.begin, policy)
@@ -377,21 +388,21 @@ def _slots(values: Sequence[float]) -> list[float]:
     ]
 
 
-def _cold(found: Sequence[tuple[str, list[float], list[float]]]) -> ColdStart:
+def _sum_cold_starts(starts: Sequence[tuple[str, list[float], list[float]]]) -> ColdStart:
     waits: dict[str, list[float]] = {}
     bills: dict[str, list[float]] = {}
-    for name, own, bill in found:
-        for sums, values in ((waits, own), (bills, bill)):
+    for name, wait, bill in starts:
+        for sums, values in ((waits, wait), (bills, bill)):
             before = sums.setdefault(name, [0.0] * len(values))
             sums[name] = [left + right for left, right in zip(before, values, strict=True)]
-    return ColdStart(_percent(waits), _percent(bills), sum(name == OURS for name, *_ in found))
+    return ColdStart(_percent(waits), _percent(bills), sum(name == OURS for name, *_ in starts))
 
 
 def _percent(sums: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     base = sums["reactive"]
     return {
-        name: [100 * each / of if of else math.nan for each, of in zip(own, base, strict=True)]
-        for name, own in sums.items()
+        name: [100 * value / of if of else math.nan for value, of in zip(values, base, strict=True)]
+        for name, values in sums.items()
         if name != "reactive"
     }
 

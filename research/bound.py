@@ -66,39 +66,41 @@ def loads(source: Path, what: str) -> Array:
     """
     count = len(many_days(source / LORA).work)
     drawn = requests(source / LORA)
-    known = _in_flight(drawn.spans, count)
+    in_flight = _work_in_flight(drawn.spans, count)
     source_of = KNOWN[what](drawn)
     draw = np.random.default_rng(_SEED)
-    found = np.zeros((count, DRAWS))
+    highest = np.zeros((count, DRAWS))
     for minute in range(count):
-        work = known[minute] + _new(draw, source_of(minute, draw), _later(minute))
-        found[minute] = np.sort(work.max(axis=1)) / TARGET
-    return found
+        work = in_flight[minute] + _new_work(
+            draw, source_of(minute, draw), _is_next_quarter(minute)
+        )
+        highest[minute] = np.sort(work.max(axis=1)) / TARGET
+    return highest
 
 
-def not_exceeded(found: Array, asked: float) -> list[float]:
+def quantile_of_draws(draws: Array, probability: float) -> list[float]:
     """Return one quantile of the draws of each minute."""
-    return [float(each) for each in found[:, min(DRAWS - 1, int(asked * DRAWS))]]
+    return [float(load) for load in draws[:, min(DRAWS - 1, int(probability * DRAWS))]]
 
 
-def _later(minute: int) -> Array:
+def _is_next_quarter(minute: int) -> Array:
     """Return which minutes ahead are of the next quarter."""
     ahead = np.arange(1, AHEAD + 1) + minute
     return np.asarray(ahead // _MINUTES > minute // _MINUTES)
 
 
-def _true(drawn: Requests) -> _Source:
+def _true_source(drawn: Requests) -> _Source:
     """The current quarter, which counts as that of all minutes ahead."""
 
     def source(minute: int, _: np.random.Generator) -> _Ahead:
         seconds = drawn.seconds.get(minute // _MINUTES, ())
         rates = np.full((DRAWS, AHEAD), drawn.busier * len(seconds) / _MINUTES)
-        return _same(rates, np.array(seconds or (0.0,)))
+        return _same_pool(rates, np.array(seconds or (0.0,)))
 
     return source
 
 
-def _inferred(drawn: Requests) -> _Source:
+def _inferred_source(drawn: Requests) -> _Source:
     """All earlier quarters, and the requests of the current one until now."""
     quarters = -(-drawn.minutes // _MINUTES)
     recorded = [drawn.seconds.get(quarter, ()) for quarter in range(quarters)]
@@ -107,82 +109,88 @@ def _inferred(drawn: Requests) -> _Source:
     prior = Prior(counts, first)
     before = [prior.likelihoods(quarter) for quarter in range(quarters)]
     ends = np.cumsum(counts)
-    every = np.array([each for seconds in recorded for each in seconds])
+    every = np.array([duration for seconds in recorded for duration in seconds])
     begun: dict[int, list[float]] = defaultdict(list)
     for start, end in drawn.spans:
         begun[int(start // STEP)].append(end - start)
 
     def source(minute: int, draw: np.random.Generator) -> _Ahead:
         quarter, passed = minute // _MINUTES, minute % _MINUTES + 1
-        seen = np.array([each for back in range(passed) for each in begun.get(minute - back, ())])
+        current = np.array(
+            [duration for back in range(passed) for duration in begun.get(minute - back, ())]
+        )
         past = ends[quarter] - counts[quarter]
         recent = every[max(0, past - _RECENT) : max(1, past)]
         if passed == _MINUTES:
             now = np.full(DRAWS, float(counts[quarter]))
             latest = every[max(0, ends[quarter] - _RECENT) : max(1, ends[quarter])]
         else:
-            chances = posterior(before[quarter], len(seen), drawn.busier * passed / _MINUTES)
+            chances = posterior(before[quarter], len(current), drawn.busier * passed / _MINUTES)
             now = draw.choice(len(chances), DRAWS, p=chances).astype(np.float64)
-            latest = np.concatenate([seen[-_RECENT:], recent])[:_RECENT]
+            latest = np.concatenate([current[-_RECENT:], recent])[:_RECENT]
         after = prior.next(draw, quarter, now)
-        rates = np.where(_later(minute), after[:, None], now[:, None]) * drawn.busier / _MINUTES
+        rates = (
+            np.where(_is_next_quarter(minute), after[:, None], now[:, None])
+            * drawn.busier
+            / _MINUTES
+        )
         sizes = np.maximum(1, np.array([now, after])).astype(int)
         wide = int(sizes.max())
         pools = np.array([draw.choice(recent, (DRAWS, wide)), draw.choice(latest, (DRAWS, wide))])
-        if len(seen):
+        if len(current):
             # So much of a quarter's requests have been drawn at least once.
-            share = 1 - np.exp(-len(seen) / sizes[0])
-            known = draw.random((DRAWS, wide)) < share[:, None]
-            pools[0] = np.where(known, draw.choice(seen, (DRAWS, wide)), pools[0])
+            share = 1 - np.exp(-len(current) / sizes[0])
+            is_current = draw.random((DRAWS, wide)) < share[:, None]
+            pools[0] = np.where(is_current, draw.choice(current, (DRAWS, wide)), pools[0])
         return _Ahead(rates, pools, sizes)
 
     return source
 
 
-def _measured(minutes: int) -> Callable[[Requests], _Source]:
+def _measured_source(minutes: int) -> Callable[[Requests], _Source]:
     """The mean rate of the last minutes, and the durations of all requests."""
 
-    def known(drawn: Requests) -> _Source:
+    def source_of(drawn: Requests) -> _Source:
         arrivals = Counter(int(start // STEP) for start, _ in drawn.spans)
         every = np.array([end - start for start, end in drawn.spans])
 
         def source(minute: int, _: np.random.Generator) -> _Ahead:
             last = range(max(0, minute - minutes + 1), minute + 1)
-            mean = sum(arrivals[each] for each in last) / len(last)
-            return _same(np.full((DRAWS, AHEAD), mean), every)
+            mean = sum(arrivals[earlier] for earlier in last) / len(last)
+            return _same_pool(np.full((DRAWS, AHEAD), mean), every)
 
         return source
 
-    return known
+    return source_of
 
 
-def _same(rates: Array, seconds: Array) -> _Ahead:
+def _same_pool(rates: Array, seconds: Array) -> _Ahead:
     """Return one pool for all draws and minutes."""
     pools = np.broadcast_to(seconds, (2, DRAWS, len(seconds)))
     return _Ahead(rates, pools, np.full((2, DRAWS), len(seconds)))
 
 
 KNOWN: Final[Mapping[str, Callable[[Requests], _Source]]] = {
-    "the requests of the current quarter of an hour": _true,
-    "all requests until then, and how rates follow one another": _inferred,
-    "the requests of the last 3 minutes": _measured(3),
+    "the requests of the current quarter of an hour": _true_source,
+    "all requests until then, and how rates follow one another": _inferred_source,
+    "the requests of the last 3 minutes": _measured_source(3),
 }
 """What is known about new requests."""
 
 
-def _in_flight(spans: Sequence[tuple[float, float]], minutes: int) -> Array:
+def _work_in_flight(spans: Sequence[tuple[float, float]], minutes: int) -> Array:
     """Return the work ahead of each minute that requests of the past cause."""
-    known = np.zeros((minutes, AHEAD))
+    work = np.zeros((minutes, AHEAD))
     for start, end in spans:
         first, last = int(start // STEP), int(end // STEP)
         for minute in range(first + 1, last + 1):
             busy = 100 * (min(end, (minute + 1) * STEP) - minute * STEP) / STEP
-            for seen in range(max(first, minute - AHEAD), min(minute, minutes)):
-                known[seen, minute - seen - 1] += busy
-    return known
+            for now in range(max(first, minute - AHEAD), min(minute, minutes)):
+                work[now, minute - now - 1] += busy
+    return work
 
 
-def _new(draw: np.random.Generator, ahead: _Ahead, later: Array) -> Array:
+def _new_work(draw: np.random.Generator, ahead: _Ahead, later: Array) -> Array:
     """Return the work of new requests in the minutes ahead, one row a draw."""
     counts = draw.poisson(ahead.rates).ravel()
     cells = np.repeat(np.arange(DRAWS * AHEAD), counts)

@@ -75,35 +75,35 @@ def main() -> None:
 def kinds(source: Path) -> list[Kind]:
     """Return the minutes that are used to fit, on as many cores as there are."""
     days = [many_days(source / LORA, scale, _SEED + scale) for scale in SCALES]
-    short = [each for each in load_traces(source) if each.name in SHORT]
-    jobs = [(each, KNOTS[0]) for each in days] + [(each, KNOTS[1]) for each in short]
+    short = [trace for trace in load_traces(source) if trace.name in SHORT]
+    jobs = [(trace, KNOTS[0]) for trace in days] + [(trace, KNOTS[1]) for trace in short]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        found = list(pool.map(_rows, *zip(*jobs, strict=True)))
-    groups = (found[: len(days)], found[len(days) :])
+        rows = list(pool.map(_rows, *zip(*jobs, strict=True)))
+    groups = (rows[: len(days)], rows[len(days) :])
     return [Kind(knots, group) for knots, group in zip(KNOTS, groups, strict=True)]
 
 
-def fit(found: Sequence[Kind], without: Sequence[int] = ()) -> list[QuantileTable]:
+def fit(all_kinds: Sequence[Kind], without: Sequence[int] = ()) -> list[QuantileTable]:
     """Return a table for each kind.
 
     Args:
         without: indexes in a situation of inputs that are left out.
     """
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return list(pool.map(_fitted, found, [without] * len(found)))
+        return list(pool.map(_fit_kind, all_kinds, [without] * len(all_kinds)))
 
 
 def encode(tables: Sequence[QuantileTable]) -> str:
     """Return the tables as JSON, one row a line."""
     head = {"quantiles": QUANTILES, "minutes": MINUTES}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    text = ",\n".join(_encoded(each) for each in tables)
+    text = ",\n".join(_encode_table(table) for table in tables)
     return "{\n" + ",\n".join([*lines, f'"tables": [\n{text}\n]']) + "\n}\n"
 
 
-def _encoded(table: QuantileTable) -> str:
+def _encode_table(table: QuantileTable) -> str:
     groups = (
-        "[\n" + ",\n".join(json.dumps([round(each, 3) for each in row]) for row in group) + "\n]"
+        "[\n" + ",\n".join(json.dumps([round(value, 3) for value in row]) for row in group) + "\n]"
         for group in table.rows
     )
     text = ",\n".join(groups)
@@ -114,7 +114,7 @@ def _rows(trace: Trace, knots: Sequence[float]) -> Rows:
     part = _part(trace)
     trace = trace._replace(work=trace.work[: part.end])
     pods = loads(trace)
-    points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
+    points = [DemandPoint(trace.begin + STEP * index, load) for index, load in enumerate(pods)]
     series = Series(points)
     history = EMPTY
     inputs: dict[int, list[tuple[tuple[float, ...], float]]] = {minutes: [] for minutes in MINUTES}
@@ -135,30 +135,30 @@ def _rows(trace: Trace, knots: Sequence[float]) -> Rows:
             changes[minutes].append((highest - level) / unit)
     return Rows(
         {
-            minutes: features(knots, *(np.array(part) for part in zip(*each, strict=True)))
-            for minutes, each in inputs.items()
+            minutes: features(knots, *(np.array(part) for part in zip(*pairs, strict=True)))
+            for minutes, pairs in inputs.items()
         },
-        {minutes: np.array(each) for minutes, each in changes.items()},
+        {minutes: np.array(rises) for minutes, rises in changes.items()},
     )
 
 
 def _part(trace: Trace) -> Part:
     """Return the minutes of a trace that may be used."""
-    (part,) = (each for each in trace.parts if each.tuned_on or not trace.name.startswith(DAYS))
+    (part,) = (part for part in trace.parts if part.tuned_on or not trace.name.startswith(DAYS))
     return part
 
 
-def _fitted(kind: Kind, without: Sequence[int]) -> QuantileTable:
+def _fit_kind(kind: Kind, without: Sequence[int]) -> QuantileTable:
     shorter: list[Array] = []
     groups = []
     for minutes in MINUTES:
-        inputs = np.concatenate([each.inputs[minutes] for each in kind.traces])
+        inputs = np.concatenate([rows.inputs[minutes] for rows in kind.traces])
         for index in without:
             # Its coefficients then stay at 0.
             inputs[:, index * len(kind.knots) : (index + 1) * len(kind.knots)] = 0
-        changes = np.concatenate([each.changes[minutes] for each in kind.traces])
+        changes = np.concatenate([rows.changes[minutes] for rows in kind.traces])
         shorter = _quantile_rows(inputs, changes, minutes, shorter, len(kind.knots))
-        groups.append(tuple(tuple(float(each) for each in row) for row in shorter))
+        groups.append(tuple(tuple(float(value) for value in row) for row in shorter))
     return QuantileTable(kind.knots, tuple(groups))
 
 
@@ -181,17 +181,19 @@ def _quantile_rows(
         if rows:
             ridge = ridge + overlap * _NEAR_LOWER * slopes
             near = near + overlap * _NEAR_LOWER * slopes * rows[-1]
-        row = _solved(inputs, changes, np.ones(len(changes)), ridge, near)
+        row = _solve_least_squares(inputs, changes, np.ones(len(changes)), ridge, near)
         for _ in range(_STEPS):
             left = changes - inputs @ row
             slope = np.where(left > 0, quantile, 1 - quantile)
             weights = slope / np.maximum(np.abs(left), _NEAR)
-            row = _solved(inputs, changes, weights, ridge, near)
+            row = _solve_least_squares(inputs, changes, weights, ridge, near)
         rows.append(row)
     return rows
 
 
-def _solved(inputs: Array, changes: Array, weights: Array, ridge: Array, near: Array) -> Array:
+def _solve_least_squares(
+    inputs: Array, changes: Array, weights: Array, ridge: Array, near: Array
+) -> Array:
     """Return the coefficients of least squares, each near a given one.
 
     Args:

@@ -65,7 +65,7 @@ def loads(trace: Trace) -> list[float]:
 def minutes(trace: Trace) -> Minutes:
     """Prepare every minute of a trace."""
     pods = loads(trace)
-    points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
+    points = [DemandPoint(trace.begin + STEP * index, load) for index, load in enumerate(pods)]
     series = Series(points)
     history = EMPTY
     situations: list[Situation] = []
@@ -74,8 +74,8 @@ def minutes(trace: Trace) -> Minutes:
         if index >= FIRST:
             usual = earlier_days(history.days, LEAD, point.time).usual
             situations.append(series.situation(index).after(usual))
-    level = np.array([each.level for each in situations])
-    unit = np.array([each.unit for each in situations])
+    level = np.array([situation.level for situation in situations])
+    unit = np.array([situation.unit for situation in situations])
     highest = np.array(
         [
             max(pods[index + 1 : index + 1 + AHEAD]) if index + AHEAD < len(pods) else math.nan
@@ -87,105 +87,113 @@ def minutes(trace: Trace) -> Minutes:
         np.array(pods, dtype=np.float64),
         level,
         unit,
-        np.array([each.inputs for each in situations]),
-        level + unit * _largest((highest - level) / unit),
+        np.array([situation.inputs for situation in situations]),
+        level + unit * _largest_rises((highest - level) / unit),
         highest,
     )
 
 
-def _largest(rises: Array) -> Array:
+def _largest_rises(rises: Array) -> Array:
     """Return the largest rise that each minute has seen; infinity before enough are known."""
-    kept = RECENT - AHEAD
-    found = np.full(len(rises), math.inf)
+    kept_minutes = RECENT - AHEAD
+    largest = np.full(len(rises), math.inf)
     for index in range(FULL + AHEAD, len(rises)):
-        known = rises[max(0, index - kept) : index - AHEAD + 1]
-        found[index] = max(0.0, float(known.max()))
-    return found
+        recent = rises[max(0, index - kept_minutes) : index - AHEAD + 1]
+        largest[index] = max(0.0, float(recent.max()))
+    return largest
 
 
 def quantiles(
-    fitted: FittedTables, own: Minutes, asked: Sequence[float], *, bounded: bool = True
+    fitted: FittedTables,
+    trace_minutes: Minutes,
+    probabilities: Sequence[float],
+    *,
+    bounded: bool = True,
 ) -> Array:
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
-    alone = own._replace(inputs=own.inputs.copy())
+    alone = trace_minutes._replace(inputs=trace_minutes.inputs.copy())
     alone.inputs[:, -1] = 0
-    taught = _taught(own, _weighed(fitted, own, _changes(fitted, alone)))
-    weights = np.array([each.weights for each in taught]).T
-    changes = _changes(fitted, own)
-    pods = np.maximum(0.0, _pods(own, np.sort(changes)))
+    taught = _learn_lessons(
+        trace_minutes, _weighed_quantiles(fitted, trace_minutes, _changes(fitted, alone))
+    )
+    weights = np.array([lesson.weights for lesson in taught]).T
+    changes = _changes(fitted, trace_minutes)
+    pods = np.maximum(0.0, _pods(trace_minutes, np.sort(changes)))
     pods = (weights[:, :, None] * pods).sum(axis=0)
-    base: Array = (weights * _weighed(fitted, own, changes)).sum(axis=0)
-    found = np.array([_quantile_of(fitted, pods, each) for each in asked])
-    residuals = (found - base) / own.unit
-    for minute, known in enumerate(taught):
-        checked = known.idle if own.level[minute] <= 0 else known.loaded
-        for row, probability in enumerate(asked):
-            residuals[row, minute] = checked.supported(probability, residuals[row, minute])
-    found = np.maximum(0.0, base + own.unit * residuals)
-    return np.minimum(found, own.most) if bounded else found
+    base: Array = (weights * _weighed_quantiles(fitted, trace_minutes, changes)).sum(axis=0)
+    not_exceeded = np.array(
+        [_quantile_of(fitted, pods, probability) for probability in probabilities]
+    )
+    residuals = (not_exceeded - base) / trace_minutes.unit
+    for minute, lesson in enumerate(taught):
+        checked = lesson.idle if trace_minutes.level[minute] <= 0 else lesson.loaded
+        for row, probability in enumerate(probabilities):
+            residuals[row, minute] = checked.supported_residual(probability, residuals[row, minute])
+    not_exceeded = np.maximum(0.0, base + trace_minutes.unit * residuals)
+    return np.minimum(not_exceeded, trace_minutes.most) if bounded else not_exceeded
 
 
-def _pods(own: Minutes, changes: Array) -> Array:
+def _pods(trace_minutes: Minutes, changes: Array) -> Array:
     """Return pods from changes: by table, minute and quantile."""
-    return np.asarray(own.level[:, None] + own.unit[:, None] * changes)
+    return np.asarray(trace_minutes.level[:, None] + trace_minutes.unit[:, None] * changes)
 
 
-def _changes(fitted: FittedTables, own: Minutes) -> Array:
+def _changes(fitted: FittedTables, trace_minutes: Minutes) -> Array:
     """Return the change from the level in units, not in order: by table, minute and quantile.
 
     A single table counts as two that are the same.
     """
-    found = [
-        features(each.knots, own.inputs, own.level) @ _rows(fitted, each).T
-        for each in fitted.tables
+    changes = [
+        features(table.knots, trace_minutes.inputs, trace_minutes.level) @ _rows(fitted, table).T
+        for table in fitted.tables
     ]
-    return np.array(found if len(found) > 1 else found * 2)
+    return np.array(changes if len(changes) > 1 else changes * 2)
 
 
-def _weighed(fitted: FittedTables, own: Minutes, changes: Array) -> Array:
+def _weighed_quantiles(fitted: FittedTables, trace_minutes: Minutes, changes: Array) -> Array:
     """Return the quantile by which checks compare the tables: one row for each table."""
-    return np.maximum(0.0, _quantile_of(fitted, _pods(own, changes), WEIGHED_AT))
+    return np.maximum(0.0, _quantile_of(fitted, _pods(trace_minutes, changes), WEIGHED_AT))
 
 
-def _quantile_of(fitted: FittedTables, pods: Array, asked: float) -> Array:
+def _quantile_of(fitted: FittedTables, pods: Array, probability: float) -> Array:
     """Return a quantile from those of the tables, the last axis."""
     places = -np.log1p(-np.array(fitted.quantiles))
-    place = -math.log1p(-min(asked, MOST))
+    place = -math.log1p(-min(probability, MOST))
     pairs = list(pairwise(range(len(places))))
     low, high = next((pair for pair in pairs if place < places[pair[1]]), pairs[-1])
     share = max(0.0, float((place - places[low]) / (places[high] - places[low])))
     return np.asarray(pods[..., low] + share * (pods[..., high] - pods[..., low]))
 
 
-def _taught(own: Minutes, weighed: Array) -> list[Lessons]:
+def _learn_lessons(trace_minutes: Minutes, weighed: Array) -> list[Lessons]:
     """Return what the controller learns from its checks in each minute.
 
     Args:
         weighed: what each table forecast without earlier days, as checks do.
     """
-    loads = own.pods[FIRST:]
+    loads = trace_minutes.pods[FIRST:]
     made = [
         ForecastCheck(Situation(level, unit, ()), most, most, pods_of(load), highest)
         for level, unit, most, load, highest in zip(
-            own.level.tolist(),
-            own.unit.tolist(),
+            trace_minutes.level.tolist(),
+            trace_minutes.unit.tolist(),
             map(tuple, weighed.T.tolist()),
             loads.tolist(),
-            own.highest.tolist(),
+            trace_minutes.highest.tolist(),
             strict=True,
         )
     ]
     # In minutes from the first row: a check is of the last whole one before each of these times.
     apart = AHEAD + APART / MINUTE
-    begin = own.trace.begin / MINUTE + FIRST
+    begin = trace_minutes.trace.begin / MINUTE + FIRST
     first = math.ceil(begin / apart)
     due = [number * apart - begin for number in range(first, first + int(len(made) / apart) + 1)]
-    found = []
+    taught = []
     for newest in range(-AHEAD, len(made) - AHEAD):
         oldest = max(0, newest + AHEAD + FIRST + 1 - RECENT)
-        known = due[bisect_left(due, oldest) : bisect_right(due, newest)]
-        found.append(lessons([made[int(minute)] for minute in known], WEIGHED_AT))
-    return found
+        due_now = due[bisect_left(due, oldest) : bisect_right(due, newest)]
+        taught.append(lessons([made[int(minute)] for minute in due_now], WEIGHED_AT))
+    return taught
 
 
 def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:

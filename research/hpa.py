@@ -37,10 +37,10 @@ TOLERANCES: Final = Tolerances.of(None, _OPTIONS.tolerance)
 class _WorkHpa:
     """What the two have in common: the work is always known."""
 
-    def wanted(self, bound: int, pending: int, load: float | None) -> tuple[int, float]:
+    def propose_replicas(self, bound: int, pending: int, load: float | None) -> tuple[int, float]:
         work = load or 0.0
-        asked = _proposed(bound, pending, _each(work, bound)) if bound else pending
-        return max(1, asked), work / TARGET
+        proposed = _proposed_replicas(bound, pending, _pod_value(work, bound)) if bound else pending
+        return max(1, proposed), work / TARGET
 
 
 class RealHpa(_WorkHpa):
@@ -54,9 +54,9 @@ class RealHpa(_WorkHpa):
     def sync(self, bound: int, pending: int, load: float | None, now: float) -> int:
         values: Values = Missing("no pod is running")
         if bound:
-            values = dict.fromkeys(_names(bound), _each(load or 0.0, bound))
-        seen = Observation(bound + pending, _pods(bound, pending), (values,))
-        decision, self._state = decide(self._spec, self._state, seen, now)
+            values = dict.fromkeys(_names(bound), _pod_value(load or 0.0, bound))
+        observation = Observation(bound + pending, _pods(bound, pending), (values,))
+        decision, self._state = decide(self._spec, self._state, observation, now)
         return decision.desired
 
 
@@ -82,7 +82,7 @@ class FastHpa(_WorkHpa):
             self._highest.append((now, replicas))
         if not bound:
             return replicas
-        wanted = _proposed(bound, pending, _each(load or 0.0, bound))
+        wanted = _proposed_replicas(bound, pending, _pod_value(load or 0.0, bound))
         highest = self._highest
         while highest and highest[0][0] < now - self._window:
             highest.popleft()
@@ -92,12 +92,12 @@ class FastHpa(_WorkHpa):
         return max(1, min(highest[0][1], self._most, max(2 * replicas, 4)))
 
 
-def _each(load: float, bound: int) -> int:
+def _pod_value(load: float, bound: int) -> int:
     """Return the value of each running pod in thousandths."""
     return round(load / bound * 1000)
 
 
-def _proposed(bound: int, pending: int, value: int) -> int:
+def _proposed_replicas(bound: int, pending: int, value: int) -> int:
     """Return what the metric proposes: ``calcPlainMetricReplicas`` for equal values."""
     replicas = bound + pending
     ratio = value / _TARGET_MILLI

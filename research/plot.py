@@ -49,7 +49,7 @@ def _panel(panel: Axes, result: Result) -> None:
         points = [
             Cost(100.0, 100.0),
             *(
-                cost.beside(result.reactive)
+                cost.percent_of(result.reactive)
                 for setting, cost in result.swept.items()
                 if setting.family == family
             ),
@@ -63,7 +63,7 @@ def _panel(panel: Axes, result: Result) -> None:
             linewidth=1.3,
             label=label,
         )
-    oracle = result.oracle.beside(result.reactive)
+    oracle = result.oracle.percent_of(result.reactive)
     panel.plot(100, 100, "kx", label="reactive", linestyle="none")
     panel.plot(oracle.gpu_hours, oracle.pending, "k*", label="oracle", linestyle="none")
     panel.set_xlim(98, _DEAREST)
@@ -73,19 +73,19 @@ def _panel(panel: Axes, result: Result) -> None:
 
 
 def draw_calibration(
-    nominal: Sequence[float], held: Mapping[str, Sequence[float]], tuned: Set[str], path: Path
+    nominal: Sequence[float], held_rates: Mapping[str, Sequence[float]], tuned: Set[str], path: Path
 ) -> None:
     """Write how often forecasts held against how often they should, one line for each trace."""
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     panel = figure.subplots()
-    stated = [100 * each for each in nominal]
-    low, high = ([each + sign * _BAND for each in stated] for sign in (-1, 1))
+    stated = [100 * probability for probability in nominal]
+    low, high = ([percent + sign * _BAND for percent in stated] for sign in (-1, 1))
     panel.fill_between(stated, low, high, color="#dff0df", label=f"within {_BAND} points")
     panel.plot(stated, stated, color="#707070", linewidth=1)
-    for name, own in held.items():
+    for name, rates in held_rates.items():
         panel.plot(
             stated,
-            [100 * each for each in own],
+            [100 * rate for rate in rates],
             marker="o",
             markersize=3,
             linewidth=1.2,
@@ -107,10 +107,10 @@ def draw_cold_start(cold: ColdStart, path: Path) -> None:
         (panels[0], cold.waits, "pending pod-seconds"),
         (panels[1], cold.bills, "GPU-hours"),
     ):
-        for family, own in values.items():
+        for family, points in values.items():
             text, colour, marker = _STYLES[family]
-            middles = [SLOT * (index + 0.5) for index in range(len(own))]
-            panel.plot(middles, own, color=colour, marker=marker, markersize=4, label=text)
+            middles = [SLOT * (index + 0.5) for index in range(len(points))]
+            panel.plot(middles, points, color=colour, marker=marker, markersize=4, label=text)
         panel.set_xlabel("minutes since the start")
         panel.set_ylabel(f"{label}, percent of reactive's")
         panel.set_ylim(bottom=0, top=1.1 * panel.get_ylim()[1])

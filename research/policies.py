@@ -17,7 +17,7 @@ class Oracle:
         self._begin = begin
         self._ticks = int(lead // TICK) + 5  # until the next decision's nodes are up
 
-    def headroom(self, seen: NodeMoment) -> int:
-        tick = int(seen.now - self._begin) // TICK
+    def headroom(self, moment: NodeMoment) -> int:
+        tick = int(moment.now - self._begin) // TICK
         ahead = max(self._replicas[tick : tick + self._ticks])
-        return max(0, ahead - seen.bound - seen.pending)
+        return max(0, ahead - moment.bound - moment.pending)

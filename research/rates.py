@@ -51,14 +51,14 @@ class Prior:
         """
         self._counts = np.array(counts, dtype=np.float64)
         self._inputs = np.array([self._input(quarter) for quarter in range(len(counts))])
-        self._gammas = np.array([math.lgamma(each + 1) for each in range(MOST)])
-        self._row = self._fitted(self._inputs[first:], self._counts[first:], steps)
+        self._gammas = np.array([math.lgamma(count + 1) for count in range(MOST)])
+        self._row = self._fit_parameters(self._inputs[first:], self._counts[first:], steps)
 
     def likelihoods(self, quarter: int) -> Array:
         """Return the probability of each count from 0 on."""
         inputs = np.repeat(self._inputs[quarter][None], MOST, axis=0)
-        found = np.exp(self._logs(self._row, inputs, np.arange(MOST, dtype=np.float64)))
-        return np.asarray(found / found.sum(), dtype=np.float64)
+        weights = np.exp(self._logs(self._row, inputs, np.arange(MOST, dtype=np.float64)))
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def next(self, draw: np.random.Generator, quarter: int, counts: Array) -> Array:
         """Draw the count of the quarter after one, for each possible count of that."""
@@ -82,13 +82,13 @@ class Prior:
             ahead += weight * self._mean(then - 1, then + 2)
             before += weight * self._mean(then - 4, then)
             weights += weight
-        days = [each / weights if weights else 0.0 for each in (ahead, before)]
-        return np.array([1.0, *(math.log(_BUSY + each) for each in (*recent, *days))])
+        days = [total / weights if weights else 0.0 for total in (ahead, before)]
+        return np.array([1.0, *(math.log(_BUSY + mean) for mean in (*recent, *days))])
 
     def _mean(self, first: int, end: int) -> float:
         return float(self._counts[max(0, first) : end].mean()) if end > 0 else 0.0
 
-    def _fitted(self, inputs: Array, counts: Array, turns: int) -> Array:
+    def _fit_parameters(self, inputs: Array, counts: Array, turns: int) -> Array:
         """Climb to the most likely parameters with Adam and numerical gradients."""
         row = np.array(_START, dtype=np.float64)
         slope, square = np.zeros(_PARAMETERS), np.zeros(_PARAMETERS)
@@ -121,8 +121,8 @@ class Prior:
     def _log(self, counts: Array, mean: Array, size: Array) -> Array:
         gammas = np.array(
             [
-                math.lgamma(count + each) - math.lgamma(each)
-                for count, each in zip(counts, size, strict=True)
+                math.lgamma(count + row_size) - math.lgamma(row_size)
+                for count, row_size in zip(counts, size, strict=True)
             ]
         )
         share = np.log(size + mean)
@@ -143,8 +143,8 @@ def posterior(likelihoods: Array, requests: int, per_count: float) -> Array:
     """
     expected = per_count * np.arange(len(likelihoods))
     logs = np.log(likelihoods + 1e-300) + requests * np.log(expected + _TINY) - expected
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum(), dtype=np.float64)
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def _shapes(row: Array, inputs: Array) -> tuple[Array, Array, Array]:

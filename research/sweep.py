@@ -45,7 +45,7 @@ class Cost(NamedTuple):
     """Fraction of the minutes after which the HPA asked, within a boot time, for no more than its
     pods and the headroom; None for a part that is shorter."""
 
-    def beside(self, reactive: Cost) -> Cost:
+    def percent_of(self, reactive: Cost) -> Cost:
         """In percent of the reactive autoscaler's."""
         return Cost(
             100 * self.pending / reactive.pending, 100 * self.gpu_hours / reactive.gpu_hours
@@ -70,7 +70,7 @@ class _Family(NamedTuple):
     policy: Callable[[float, Trace], HeadroomPolicy]
 
 
-def planned(quantile: float, trace: Trace) -> HeadroomPolicy:
+def planned_policy(quantile: float, trace: Trace) -> HeadroomPolicy:
     """Return the controller's plan at a quantile, without caps. It knows the boot time."""
     limits = Limits(
         quantile=quantile,
@@ -87,7 +87,7 @@ OURS: Final = "ours"
 FAMILIES: Final[Mapping[str, _Family]] = {
     STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: FixedHeadroom(round(v))),
     SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: ShareOfPods(v)),
-    OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", planned),
+    OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", planned_policy),
 }
 
 
@@ -109,13 +109,13 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
     """
     jobs = [
         (trace, Setting(family, value))
-        for trace in sorted(traces, key=lambda each: -len(each.work))
-        for family in sorted(families, key=lambda each: each != OURS)
+        for trace in sorted(traces, key=lambda trace: -len(trace.work))
+        for family in sorted(families, key=lambda family: family != OURS)
         for value in FAMILIES[family].values
     ]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         limits = pool.map(bounds, traces)
-        found = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=1), strict=True))
+        swept = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=1), strict=True))
         return [
             Result(
                 part.name,
@@ -123,7 +123,7 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
                 reactive[index],
                 oracle[index],
                 peak[index],
-                {setting: costs_of[index] for (of, setting), costs_of in found if of is trace},
+                {setting: costs_of[index] for (of, setting), costs_of in swept if of is trace},
             )
             for trace, (reactive, oracle, peak) in zip(traces, limits, strict=True)
             for index, part in enumerate(trace.parts)
@@ -136,24 +136,24 @@ def pending_at(result: Result, family: str, gpu_percent: float) -> float | None:
     Between two settings the line between them; None where no setting is so dear, or
     none so dear is better than a cheaper one.
     """
-    for low, high in pairwise(_best(result, family)):
+    for low, high in pairwise(_best_settings(result, family)):
         if low.gpu_hours <= gpu_percent <= high.gpu_hours:
             share = (gpu_percent - low.gpu_hours) / (high.gpu_hours - low.gpu_hours)
             return low.pending + share * (high.pending - low.pending)
     return None
 
 
-def _best(result: Result, family: str) -> list[Cost]:
+def _best_settings(result: Result, family: str) -> list[Cost]:
     """Reactive and the family's settings in percent, cheapest first, without any for which a
     cheaper one lets fewer pods wait."""
     points = [Cost(100.0, 100.0)]
     points += (
-        cost.beside(result.reactive)
+        cost.percent_of(result.reactive)
         for setting, cost in result.swept.items()
         if setting.family == family
     )
     best: list[Cost] = []
-    for point in sorted(points, key=lambda each: (each.gpu_hours, each.pending)):
+    for point in sorted(points, key=lambda cost: (cost.gpu_hours, cost.pending)):
         if not best or point.pending < best[-1].pending:
             best.append(point)
     return best
@@ -168,15 +168,18 @@ def _run(trace: Trace, setting: Setting) -> list[Cost]:
 def bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
     """Return the costs of reactive, oracle and always-on peak, by part."""
 
-    def played(policy: HeadroomPolicy) -> Outcome:
+    def simulate_policy(policy: HeadroomPolicy) -> Outcome:
         return simulate(trace.work, trace.begin, policy, trace.physics)
 
-    reactive, ample = played(NoHeadroom()), played(FixedHeadroom(ceiling(trace.work)))
+    reactive, ample = (
+        simulate_policy(NoHeadroom()),
+        simulate_policy(FixedHeadroom(ceiling(trace.work))),
+    )
     oracle = Oracle(ample.replicas, trace.begin, trace.physics.boot)
     peak = max(ample.replicas) * STEP / 3600
     return (
         costs(reactive, trace),
-        costs(played(oracle), trace),
+        costs(simulate_policy(oracle), trace),
         [Cost(0.0, peak * (part.end - part.first)) for part in trace.parts],
     )
 
@@ -191,17 +194,17 @@ def _cost(outcome: Outcome, part: Part, boot: float) -> Cost:
     return Cost(
         sum(outcome.waits[minutes]),
         sum(outcome.bills[minutes]) / 3600,
-        _covered(outcome, range(part.first, part.end), boot),
+        _covered_share(outcome, range(part.first, part.end), boot),
     )
 
 
-def _covered(outcome: Outcome, minutes: range, boot: float) -> float | None:
+def _covered_share(outcome: Outcome, minutes: range, boot: float) -> float | None:
     ticks, ahead = STEP // TICK, int(boot // TICK) + STEP // TICK
-    asked = outcome.replicas
-    held = [
-        max(asked[minute * ticks : minute * ticks + ahead])
-        <= asked[minute * ticks] + outcome.headroom[minute]
+    desired = outcome.replicas
+    covered = [
+        max(desired[minute * ticks : minute * ticks + ahead])
+        <= desired[minute * ticks] + outcome.headroom[minute]
         for minute in minutes
-        if minute * ticks + ahead <= len(asked)
+        if minute * ticks + ahead <= len(desired)
     ]
-    return fmean(held) if held else None
+    return fmean(covered) if covered else None

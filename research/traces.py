@@ -81,12 +81,12 @@ class TracesMissingError(RuntimeError):
 
 def folder() -> Path:
     """Where the traces lie; raises :class:`TracesMissingError`."""
-    found = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "traces"
-    if not found.is_dir():
+    path = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "traces"
+    if not path.is_dir():
         raise TracesMissingError(
-            f"no recorded traces at {found}: set GPU_METRICS_SHARED_DATA to their parent folder"
+            f"no recorded traces at {path}: set GPU_METRICS_SHARED_DATA to their parent folder"
         )
-    return found
+    return path
 
 
 def load_traces(source: Path) -> tuple[Trace, ...]:
@@ -106,10 +106,10 @@ def load_traces(source: Path) -> tuple[Trace, ...]:
         Trace(f"{WHOLE}-{k + 1}", work, k < SERVICES // 2, begin) for k, work in enumerate(dealt)
     ]
     start, qps = _requests_per_second(source / "gentd26_qps.csv.gz")
-    traces.append(Trace("genai-qps", _scaled(qps, mean), False, start))
+    traces.append(Trace("genai-qps", _scale_work(qps, mean), False, start))
     for kind in ("code", "conv"):
         start, requests = _arrivals(source / f"azure_llm_2023_{kind}.csv.gz")
-        traces.append(Trace(f"azure-{kind}", _scaled(requests, mean), kind == "conv", start))
+        traces.append(Trace(f"azure-{kind}", _scale_work(requests, mean), kind == "conv", start))
     traces.append(many_days(source / LORA))
     return tuple(traces)
 
@@ -140,8 +140,8 @@ def _by_minute(
         while following < len(samples) and samples[following][0] <= now:
             following += 1
         last = samples[following - 1] if following else None
-        there = last is not None and last[0] > now - 2 * STEP
-        work.append(last[1] if there and last is not None else 0.0)
+        recent = last is not None and last[0] > now - 2 * STEP
+        work.append(last[1] if recent and last is not None else 0.0)
     return tuple(work)
 
 
@@ -175,7 +175,7 @@ def many_days(path: Path, busier: int = BUSIER, seed: int = _SEED) -> Trace:
     begin, minutes = drawn.begin, drawn.minutes
     work = [0.0] * minutes
     for start, end in drawn.spans:
-        _busy(work, start, end)
+        _add_busy(work, start, end)
     parts = [
         _days(f"{DAYS} {name}", fit, days, begin, minutes)
         for name, fit, days in (("fit", True, FIT_DAYS), ("judge", False, JUDGE_DAYS))
@@ -220,7 +220,7 @@ def requests(path: Path, busier: int = BUSIER, seed: int = _SEED) -> Requests:
     )
 
 
-def _busy(work: list[float], start: float, end: float) -> None:
+def _add_busy(work: list[float], start: float, end: float) -> None:
     """Add one GPU, fully busy, to the minutes of a request."""
     for minute in range(int(start // STEP), min(len(work), int(end // STEP) + 1)):
         seconds = min(end, (minute + 1) * STEP) - max(start, minute * STEP)
@@ -238,6 +238,6 @@ def _total(pods: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(map(sum, zip(*pods, strict=True)))
 
 
-def _scaled(work: Sequence[float], mean: float) -> tuple[float, ...]:
+def _scale_work(work: Sequence[float], mean: float) -> tuple[float, ...]:
     factor = mean / fmean(work)
-    return tuple(each * factor for each in work)
+    return tuple(load * factor for load in work)

@@ -60,17 +60,17 @@ def simulate(
         hpa: makes the HPA from its ``maxReplicas``.
     """
     world = NodeWorld(physics, hpa(ceiling(work)), max(1, math.ceil(work[0] / TARGET)))
-    waits, bills, asked, kept = [], [], [], []
+    waits, bills, replicas, headroom = [], [], [], []
     for minute, load in enumerate(work):
         pending = nodes = 0
         for tick in range(0, STEP, TICK):
             now = begin + minute * STEP + tick
             world.step(load, now, policy, due=not tick)
             if not tick:
-                kept.append(world.headroom)
+                headroom.append(world.headroom)
             pending += len(world.waiting)
             nodes += world.nodes
-            asked.append(world.replicas)
+            replicas.append(world.replicas)
         waits.append(float(pending * TICK))
         bills.append(float(nodes * TICK))
-    return Outcome(tuple(waits), tuple(bills), tuple(asked), tuple(kept))
+    return Outcome(tuple(waits), tuple(bills), tuple(replicas), tuple(headroom))

@@ -15,7 +15,7 @@ from adapter.demo.nodepool import DemoNodepool, Past
 from adapter.demo.world import World
 from adapter.hpa import Missing
 from adapter.nodepool.learn.boots import KEPT
-from adapter.pipeline.catalog.expected import SUFFIX
+from adapter.pipeline.catalog.expectedmetrics import SUFFIX
 from adapter.server.ahead.starts import StartTimes
 from adapter.server.ahead.workloadload import Present, WorkloadLoad
 

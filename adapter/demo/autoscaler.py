@@ -103,13 +103,13 @@ class DemoAutoscaler:
 
     def _decide(self, world: World, values: tuple[Answer, ...]) -> Sync:
         pods = [pod_state(pod) for pod in world.fleet.pods.values() if pod.service == self.service]
-        seen = Observation(world.wanted[self.service], pods, values)
-        decision, self._state = decide(self.spec, self._state, seen, world.now)
-        known = [{} if isinstance(each, Missing) else each for each in values]
+        observation = Observation(world.wanted[self.service], pods, values)
+        decision, self._state = decide(self.spec, self._state, observation, world.now)
+        answers = [{} if isinstance(answer, Missing) else answer for answer in values]
         missing = sum(
             pod.phase == "Running"
             and not pod.deleting
-            and any(pod.name not in each for each in known)
+            and any(pod.name not in answer for answer in answers)
             for pod in pods
         )
         return Sync(
@@ -117,7 +117,7 @@ class DemoAutoscaler:
             decision=decision,
             why=explain(self.spec, decision, missing),
             queue=world.services[self.service].queue,
-            seen=seen,
+            seen=observation,
             lowest=self.spec.min_replicas,
         )
 
@@ -141,7 +141,7 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
     ]
     if not valid:
         return decision.reason or "nothing to decide"
-    asked, usage, metric = max(valid, key=lambda row: row[0])
+    replicas, usage, metric = max(valid, key=lambda row: row[0])
     goal = metric.target.milli
     tolerances = Tolerances.of(spec.behavior, ControllerOptions().tolerance)
     words = _compare(usage, goal)
@@ -151,11 +151,11 @@ def explain(spec: HpaSpec, decision: Decision, missing: int) -> str:
         words += f" ({missing} without a value)"
     elif usage != goal and tolerances.within(usage / goal):
         words += " within the tolerance"
-    if asked == decision.current == decision.desired:
-        return f"{words}: stays at {asked}"
-    words += f": wants {asked}"
-    if asked != decision.desired:
-        words += _held(decision, asked, rows)
+    if replicas == decision.current == decision.desired:
+        return f"{words}: stays at {replicas}"
+    words += f": wants {replicas}"
+    if replicas != decision.desired:
+        words += _describe_limit(decision, replicas, rows)
     return words
 
 
@@ -169,10 +169,10 @@ def _compare(usage: int, goal: int) -> str:
     return f"{value} is the target"
 
 
-def _held(decision: Decision, asked: int, rows: dict[str, Condition]) -> str:
+def _describe_limit(decision: Decision, proposed: int, rows: dict[str, Condition]) -> str:
     limited = rows.get("ScalingLimited")
     if limited and limited.status:
         return f", gets {decision.desired} ({limited.reason})"
-    if asked < decision.desired:
+    if proposed < decision.desired:
         return f", the scale-down window allows {decision.desired}"
     return f", gets {decision.desired}"

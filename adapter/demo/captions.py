@@ -42,7 +42,7 @@ def _burst(state: DemoState) -> str:
 
 
 def _signals(state: DemoState) -> str:
-    scaled = "; ".join(f"on {signal}: {_now(each)}" for signal, each in state.signals.items())
+    scaled = "; ".join(f"on {signal}: {_now(cluster)}" for signal, cluster in state.signals.items())
     return f"{scaled}. Utilization ends at 100, and does not show how much too much there is"
 
 
@@ -52,9 +52,9 @@ def _now(cluster: DemoCluster) -> str:
     return f"{pods} pods, {waiting} requests wait"
 
 
-def _waited(state: DemoState) -> str:
+def _waiting_times(state: DemoState) -> str:
     service = story.BURSTS[0].service
-    ahead, late = (each.world.waited(service) for each in state.clusters)
+    ahead, late = (cluster.world.waiting_seconds(service) for cluster in state.clusters)
     return (
         f"pods of {service} waited for a GPU so far: {ahead:.0f} pod-seconds with nodepool, "
         f"{late:.0f} without"
@@ -75,5 +75,5 @@ CAPTIONS: Final = (
     Caption(130, "rerank", _rerank),
     Caption(200, story.BURSTS[0].service, _signals),
     Caption(270, "notebook", _notebook),
-    Caption(340, "nodepool", _waited),
+    Caption(340, "nodepool", _waiting_times),
 )

@@ -51,7 +51,7 @@ class Child:
                 preexec_fn=_end_with_parent(),
             )
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait for the process to end, which it should not before the demo.
 
         Raises:

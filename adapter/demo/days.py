@@ -46,26 +46,26 @@ class DirectReader:
         samples: dict[str, deque[tuple[float, Mapping[str, float]]]] = {}
         for pod in self._world.fleet.pods.values():
             if pod.stage is Stage.READY and pod.device is not None:
-                kept = self._samples.get(pod.name, deque())
-                while kept and kept[0][0] <= now - WINDOW:
-                    kept.popleft()
-                running, waiting = self._world.services[pod.service].held(pod.name)
+                recent = self._samples.get(pod.name, deque())
+                while recent and recent[0][0] <= now - WINDOW:
+                    recent.popleft()
+                running, waiting = self._world.services[pod.service].held_requests(pod.name)
                 values = {
                     "gpu_utilization": 100 * pod.device.busy,
                     story.RUNNING: running,
                     story.WAITING: waiting,
                 }
-                kept.append((now, values))
-                samples[pod.name] = kept
+                recent.append((now, values))
+                samples[pod.name] = recent
         self._samples = samples
 
     async def pods(self, namespace: str, metric: str, label_selector: str) -> Answer:
         """Return the service's pods; ``namespace`` is not used."""
         service = label_selector.removeprefix("app=")
         values = {
-            pod.name: round(1000 * sum(values[metric] for _, values in seen) / len(seen))
+            pod.name: round(1000 * sum(values[metric] for _, values in recent) / len(recent))
             for pod in self._world.fleet.of(service)
-            if (seen := self._samples.get(pod.name))
+            if (recent := self._samples.get(pod.name))
         }
         return values or Missing("no pod has a value")
 
@@ -83,10 +83,10 @@ async def live(count: int, seed: int, start: float) -> Days:
     seeds = tuple(seed + before for before in range(count, 0, -1))
     pools = tuple(pool for pool in story.POOLS if pool.most > pool.first)
     resources = {pool.resource for pool in pools}
-    workloads = tuple(each for each in story.WORKLOADS if each.resource in resources)
-    for before, own in zip(range(count, 0, -1), seeds, strict=True):
+    workloads = tuple(workload for workload in story.WORKLOADS if workload.resource in resources)
+    for before, day_seed in zip(range(count, 0, -1), seeds, strict=True):
         nodepool = DemoNodepool(story.LIMITS, story.BEGIN - before * DAY, past)
-        world = World(pools, workloads, own, start)
+        world = World(pools, workloads, day_seed, start)
         await play(world, story.HPAS, nodepool, story.LENGTH)
         past = nodepool.past
         peaks.append(nodepool.peaks)

@@ -50,7 +50,7 @@ class DemoPod:
     """When it got its device; None while it has had none."""
     deleted: float | None = None
 
-    def waited(self, now: float) -> float:
+    def waiting_seconds(self, now: float) -> float:
         """Return the seconds without a device: until it got one, was deleted, or until now."""
         ends = [end for end in (self.bound, self.deleted) if end is not None]
         return min(ends, default=now) - self.created

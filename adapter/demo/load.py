@@ -49,10 +49,10 @@ class Profile:
         """Mean requests per second at ``now``; before 0 the first corner's."""
         if now <= 0:
             return self.points[0].rate
-        at = now % self.length
+        moment = now % self.length
         for before, after in zip(self.points, self.points[1:], strict=False):
-            if at <= after.at:
-                share = (at - before.at) / (after.at - before.at)
+            if moment <= after.at:
+                share = (moment - before.at) / (after.at - before.at)
                 return before.rate + share * (after.rate - before.rate)
         return self.points[-1].rate
 
@@ -87,9 +87,9 @@ class Arrivals:
         requests: list[DemoRequest] = []
         if rate <= 0:
             return requests
-        at = now + self._rng.expovariate(rate)
-        while at < now + seconds:
+        arrival = now + self._rng.expovariate(rate)
+        while arrival < now + seconds:
             work = self._rng.gammavariate(_WORK_SHAPE, self._mean_work / _WORK_SHAPE)
-            requests.append(DemoRequest(at, work))
-            at += self._rng.expovariate(rate)
+            requests.append(DemoRequest(arrival, work))
+            arrival += self._rng.expovariate(rate)
         return requests

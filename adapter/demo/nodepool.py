@@ -18,15 +18,15 @@ from adapter.demo.manifests import pod_spec
 from adapter.demo.world import World
 from adapter.nodepool.learn.boots import Boot, BootTimes, watch_claims
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.learn.pace import NEW, after_next_sync
+from adapter.nodepool.learn.pace import NEW, replicas_after_next_sync
 from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.plan.plan import plan
-from adapter.nodepool.plan.want import Want, tolerances, wanted
-from adapter.nodepool.seen.autoscalers import readable
+from adapter.nodepool.plan.wantedpods import Want, tolerances, wanted_pods
+from adapter.nodepool.seen.autoscalers import parse_readable
 from adapter.nodepool.seen.podspec import shape_of
 
 _PODS = 110_000
@@ -66,14 +66,14 @@ class DemoNodepool:
         nodes = tuple(self._node(node, world.now) for node in world.fleet.nodes)
         pools = {pool.name: self._pool(pool, nodes) for pool in world.fleet.pools}
         self.orders = plan(demand, Capacity(nodes, pools, self._held), self._limits, now).orders
-        self._held = tuple(each.headroom for each in self.orders)
+        self._held = tuple(order.headroom for order in self.orders)
         world.fleet.headroom = {
-            pool.resource: sum(each.replicas for each in self.orders if each.pool == pool.name)
+            pool.resource: sum(order.replicas for order in self.orders if order.pool == pool.name)
             for pool in world.fleet.pools
         }
         for order in self.orders:
             if order.replicas != order.was:
-                names = ", ".join(each.name for each in order.workloads)
+                names = ", ".join(workload.name for workload in order.workloads)
                 change = f"{order.was} -> {order.replicas}"
                 world.report("nodepool", f"headroom of {names} {change}: {order.why}")
 
@@ -120,7 +120,7 @@ class DemoNodepool:
             known_at=self._known_at.get(name),
             pools=on,
             asked=replicas,
-            coming=after_next_sync(scaler.spec, NEW, replicas, want.pods, now),
+            coming=replicas_after_next_sync(scaler.spec, NEW, replicas, want.pods, now),
         )
 
     def _pool(self, pool: DemoPool, nodes: Iterable[PoolNode]) -> Pool:
@@ -158,4 +158,4 @@ def _want(scaler: DemoAutoscaler) -> Want:
     """Return what the HPA's metric requested at its latest sync."""
     if scaler.latest is None:
         return Want(None, None)
-    return wanted(readable(scaler.manifest), scaler.latest.seen, {})
+    return wanted_pods(parse_readable(scaler.manifest), scaler.latest.seen, {})

@@ -76,9 +76,9 @@ def text(node: DemoNode, holder: Callable[[DemoDevice], DeviceHolder | None]) ->
     """Render the page as UTF-8; ``holder`` returns a device's container, None if unassigned."""
     devices = []
     for device in node.devices:
-        held = holder(device)
-        named = held if node.pool.names_pods else None
-        devices.append((_labels(node, device, named), _values(node, device, held)))
+        container = holder(device)
+        shown = container if node.pool.names_pods else None
+        devices.append((_labels(node, device, shown), _values(node, device, container)))
     lines = []
     for name, about in _HELP.items():
         rows = [
@@ -112,7 +112,7 @@ def _values(node: DemoNode, device: DemoDevice, holder: DeviceHolder | None) -> 
     memory = node.pool.memory_mib - _RESERVED_MIB
     used = holder.memory_share * memory if holder else 0.0
     # The board's value: on MIG it is repeated for every instance.
-    board = [each.busy for each in node.devices if each.gpu == device.gpu]
+    board = [part.busy for part in node.devices if part.gpu == device.gpu]
     watts = power(sum(board) / len(board))
     values = {
         "DCGM_FI_DEV_SM_CLOCK": str(345 + 1635 * (busy > 0)),

@@ -68,7 +68,7 @@ def service_body(
     state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, width: int
 ) -> RenderableType:
     """Return the lines: load, pods, the HPA's value, and the reason of its decision."""
-    grid = _labelled(5)
+    grid = _label_grid(5)
     grid.add_row("load", _load(state, scaler, glyphs, max(8, width - 50)))
     grid.add_row("pods", _pods(state, scaler, glyphs))
     _add_counterpart(state, scaler, glyphs, grid)
@@ -95,9 +95,9 @@ def node_line(state: DemoState, node: DemoNode, glyphs: Glyphs, width: int) -> T
     line = Text(no_wrap=True, overflow="ellipsis")
     if not node.ready(state.world.now):
         return Text(f"booting, {round(node.ready_at - state.world.now)} s left", style="yellow")
-    each = max(6, min(16, width // len(node.devices)))
+    device_width = max(6, min(16, width // len(node.devices)))
     for device in node.devices:
-        line.append_text(_device(state, node, device, glyphs, each - 5))
+        line.append_text(_device(state, node, device, glyphs, device_width - 5))
         line.append(" ")
     return line
 
@@ -114,14 +114,14 @@ def nodepool_title(state: DemoState) -> str:
 
 def nodepool_body(state: DemoState, glyphs: Glyphs) -> RenderableType:
     """The services on growing node pools, with nodepool and without: one line each."""
-    grid = _labelled(7)
+    grid = _label_grid(7)
     for label, cluster in zip(("with", "without"), state.clusters, strict=True):
         for scaler in state.reactive.autoscalers:
             grid.add_row(label, _nodes(cluster.world, scaler.service, glyphs))
     return grid
 
 
-def _labelled(width: int) -> Table:
+def _label_grid(width: int) -> Table:
     """Return a grid of labels and lines that are cut at its edge."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(width=width, style="dim")
@@ -139,7 +139,7 @@ def _nodes(world: World, service: str, glyphs: Glyphs) -> Text:
     if booting:
         text.append(f", {booting} booting", style="yellow")
     style = "red" if world.stages(service)[Stage.PENDING] else ""
-    waited = world.waited(service)
+    waited = world.waiting_seconds(service)
     return text.append(f"; waited for a GPU: {waited:.0f} pod-seconds", style=style)
 
 

@@ -67,21 +67,21 @@ class Player:
         clusters, exporters = self.state.everything, self.state.exporters
         nodes = {
             node.name
-            for each in clusters
-            for node in each.world.fleet.nodes
-            if node.ready(each.world.now)
+            for cluster in clusters
+            for node in cluster.world.fleet.nodes
+            if node.ready(cluster.world.now)
         }
         servers = {
-            manifests.server_name(each.namespace, pod.name)
-            for each in clusters
-            if each.server_pages
-            for pod in each.world.fleet.pods.values()
+            manifests.server_name(cluster.namespace, pod.name)
+            for cluster in clusters
+            if cluster.server_pages
+            for pod in cluster.world.fleet.pods.values()
             if pod.stage is Stage.READY
         }
         changed = await exporters.match(nodes) | await self.state.servers.match(servers)
         versions = (
             self.state.times.origin,
-            *(each.world.fleet.version for each in clusters),
+            *(cluster.world.fleet.version for cluster in clusters),
         )
         due = time.monotonic() - self._written >= _STATUS_PERIOD
         if not changed and versions == self._published and not due:
@@ -91,21 +91,21 @@ class Player:
 
     async def _turn(self, now: float) -> None:
         world = self.state.world
-        for each in self.state.played:
-            each.world.advance(now)
-            if each.reader:
-                each.reader.scrape()
+        for cluster in self.state.played:
+            cluster.world.advance(now)
+            if cluster.reader:
+                cluster.reader.scrape()
         self._break_exporters()
         self._caption()
         await self.publish()
         if world.now >= self._due:
             # A machine too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
-            for each in self.state.played:
-                for scaler in each.autoscalers:
-                    await self._sync(each, scaler)
-                if each.nodepool:
-                    each.nodepool.round(each.world, each.autoscalers)
+            for cluster in self.state.played:
+                for scaler in cluster.autoscalers:
+                    await self._sync(cluster, scaler)
+                if cluster.nodepool:
+                    cluster.nodepool.round(cluster.world, cluster.autoscalers)
             await self.publish()
         self._collect_events()
 
@@ -129,7 +129,7 @@ class Player:
         if decision.rescale:
             world.report(name, f"{decision.current} -> {decision.desired}: {sync.why}")
         elif sync.active != (before is None or before.active):
-            text = f"has values again; {sync.why}" if sync.active else _held(sync)
+            text = f"has values again; {sync.why}" if sync.active else _explain_hold(sync)
             world.report(name, text, caption=not sync.active and _differs(sync))
 
     def _caption(self) -> None:
@@ -156,7 +156,7 @@ class Player:
                 world.report(name, "answers again")
 
 
-def _held(sync: Sync) -> str:
+def _explain_hold(sync: Sync) -> str:
     """Return why an HPA without a value does nothing, and what it would do with a made-up 0."""
     if not _differs(sync):
         return sync.why

@@ -18,7 +18,7 @@ from adapter.demo.fleet import Stage
 from adapter.demo.service import FIRST_BOUNDS, ReplicaPage
 from adapter.demo.world import World
 from adapter.hpa import Missing
-from adapter.pipeline.catalog.increases import between
+from adapter.pipeline.catalog.increases import increase_between
 from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from adapter.pipeline.catalog.servermeasures import WINDOW
@@ -44,12 +44,12 @@ class PromiseReader:
 
     def scrape(self) -> None:
         """Take the page of each server that is ready."""
-        now, kept = self._world.now, self._pages
+        now, earlier = self._world.now, self._pages
         self._pages = {}
         for pod in self._world.fleet.pods.values():
             if pod.stage is not Stage.READY:
                 continue
-            pages = self._pages[pod.name] = kept.get(pod.name) or deque()
+            pages = self._pages[pod.name] = earlier.get(pod.name) or deque()
             while pages and pages[0][0] < now - WINDOW:
                 pages.popleft()
             if not pages or pages[-1][0] < now:
@@ -71,15 +71,15 @@ class PromiseReader:
 
 def _window(pages: _Pages) -> RequestWindow:
     """Return what ``serve`` makes of a server's pages."""
-    (start, before), (now, page) = pages[0], pages[-1]
+    (start, before), (now, after) = pages[0], pages[-1]
     seconds = now - start
-    rows = [(at, tuple(accumulate(seen.first)), None) for at, seen in (pages[0], pages[-1])]
+    rows = [(time, tuple(accumulate(page.first)), None) for time, page in (pages[0], pages[-1])]
     return RequestWindow(
         time=now,
-        latencies={Latency.FIRST_TOKEN: between(rows, FIRST_BOUNDS)},
-        output_tokens=_TOKENS * (page.worked - before.worked) / seconds,
-        requests=(page.ended - before.ended) / seconds,
-        running=page.running,
-        waiting=page.waiting,
+        latencies={Latency.FIRST_TOKEN: increase_between(rows, FIRST_BOUNDS)},
+        output_tokens=_TOKENS * (after.worked - before.worked) / seconds,
+        requests=(after.ended - before.ended) / seconds,
+        running=after.running,
+        waiting=after.waiting,
         cache=None,
     )

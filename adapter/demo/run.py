@@ -80,13 +80,13 @@ async def _run(options: DemoOptions, console: Console) -> None:
     # Signals first: one that ends the process leaves no folder with keys behind.
     with _signals(stop), _temporary_folder(keep=options.keep, console=console) as folder:
         async with contextlib.AsyncExitStack() as stack:
-            with _learning(console, plain=options.plain):
+            with _show_learning(console, plain=options.plain):
                 player, serve = await _prepare(options, folder, stack)
             screen = make_screen(player.state, console, plain=options.plain)
             write_opening(player.state, console, folder)
-            ended = asyncio.create_task(serve.ended())
+            ended = asyncio.create_task(serve.wait_for_end())
             stack.push_async_callback(_cancel, ended)
-            await _until_ready(player, serve, ended, stop, screen)
+            await _wait_until_ready(player, serve, ended, stop, screen)
             if options.ui and not stop.is_set():
                 ended = await _show_page(options, player.state, folder, console, stack, serve)
             with screen:
@@ -193,23 +193,23 @@ async def _show_page(
     child = webpage.page(options, folder, state.kubeconfig)
     stack.push_async_callback(child.stop)
     await child.start()
-    ended = asyncio.create_task(_first_ended(serve, child))
+    ended = asyncio.create_task(_wait_for_first_end(serve, child))
     stack.push_async_callback(_cancel, ended)
     state.page = await webpage.address(child, ended)
     write_line(console, f"The page: {state.page}")
     return ended
 
 
-async def _first_ended(*children: Child) -> None:
+async def _wait_for_first_end(*children: Child) -> None:
     """Wait until a process ends, which none should; raises DemoError."""
-    waits = [asyncio.create_task(child.ended()) for child in children]
+    waits = [asyncio.create_task(child.wait_for_end()) for child in children]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
+        for task in done:
+            task.result()
     finally:
-        for each in waits:
-            await _cancel(each)
+        for task in waits:
+            await _cancel(task)
 
 
 async def _cluster(
@@ -227,7 +227,7 @@ async def _cluster(
     return DemoCluster(setup.namespace, world, scalers, nodepool, setup.server_pages, reader)
 
 
-async def _until_ready(
+async def _wait_until_ready(
     player: Player,
     serve: Child,
     ended: asyncio.Task[None],
@@ -240,7 +240,7 @@ async def _until_ready(
         DemoError: ``serve`` ended, or did not become ready in time.
     """
     deadline = time.monotonic() + _START_LIMIT
-    with screen.waiting("starting serve"):
+    with screen.show_waiting("starting serve"):
         while why := await player.client.ready():
             if stop.is_set():
                 return
@@ -269,7 +269,7 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _learning(console: Console, *, plain: bool) -> contextlib.AbstractContextManager[object]:
+def _show_learning(console: Console, *, plain: bool) -> contextlib.AbstractContextManager[object]:
     """Show progress during the seconds without a picture."""
     if plain or not console.is_terminal:
         return contextlib.nullcontext()

@@ -37,7 +37,7 @@ class DemoScreen(Protocol):
     def show(self) -> None:
         """Show what has changed; cheap if nothing has."""
 
-    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+    def show_waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
         """Show that something takes time."""
 
 
@@ -63,7 +63,7 @@ class Terminal:
             self._next = now + _REFRESH
             self._live.refresh()
 
-    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+    def show_waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
         """A spinner."""
         return self._console.status(f"{what} ...")
 
@@ -96,7 +96,7 @@ class Lines:
             write_line(self._console, line)
         write_line(self._console, nodepool_line(self._state))
 
-    def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
+    def show_waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
         """A line."""
         write_line(self._console, f"{what} ...")
         return contextlib.nullcontext()
@@ -136,7 +136,9 @@ def nodepool_line(state: DemoState) -> str:
     """Headroom, and how long the pods of both clusters have waited for a GPU so far."""
     orders = state.shown.nodepool.orders if state.shown.nodepool else ()
     names = [scaler.service for scaler in state.reactive.autoscalers]
-    with_it, without = (sum(map(each.world.waited, names)) for each in state.clusters)
+    with_it, without = (
+        sum(map(cluster.world.waiting_seconds, names)) for cluster in state.clusters
+    )
     headroom = count_pods(sum(order.replicas for order in orders))
     return (
         f"{clock(state.world.now)}  nodepool: {headroom} of headroom; waited for a GPU so far: "

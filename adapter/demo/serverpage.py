@@ -18,7 +18,7 @@ def render(world: World, pod: str) -> bytes:
     Raises:
         KeyError: the pod is gone.
     """
-    running, waiting = world.services[world.fleet.pods[pod].service].held(pod)
+    running, waiting = world.services[world.fleet.pods[pod].service].held_requests(pod)
     lines: list[str] = []
     for name, about, value in (
         ("vllm:num_requests_running", "Number of requests in model execution batches.", running),

@@ -105,7 +105,7 @@ class DemoService:
         latencies = sorted(self.latencies)
         return latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None
 
-    def held(self, replica: str) -> tuple[int, int]:
+    def held_requests(self, replica: str) -> tuple[int, int]:
         """Return the requests of a replica: in progress, and waiting in its own queue."""
         return self.page(replica)[:2]
 

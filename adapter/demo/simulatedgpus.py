@@ -63,16 +63,16 @@ class SimulatedGpus:
         finds too few free GPUs gets those that are free."""
         holding = [pod for pod in pods if pod.gpus.get(RESOURCE) and not pod.finished]
         here = {pod.uid: pod for pod in holding if pod.node == self._node.name}
-        kept = {device: here[pod.uid] for device, pod in self._holders.items() if pod.uid in here}
-        free = [device for device in self._node.devices if device not in kept]
+        taken = {device: here[pod.uid] for device, pod in self._holders.items() if pod.uid in here}
+        free = [device for device in self._node.devices if device not in taken]
         for pod in here.values():
-            held = sum(holder is pod for holder in kept.values())
+            held = sum(holder is pod for holder in taken.values())
             while held < pod.gpus[RESOURCE] and free:
-                kept[free.pop(0)] = pod
+                taken[free.pop(0)] = pod
                 held += 1
-        self._holders = kept
+        self._holders = taken
         for device in self._node.devices:
-            device.record(_busy(kept.get(device), holding, loads), keep=1)
+            device.record(_busy_share(taken.get(device), holding, loads), keep=1)
 
     def page(self) -> bytes:
         """Return the page that dcgm-exporter would serve now."""
@@ -86,7 +86,7 @@ class SimulatedGpus:
         return DeviceHolder(pod.ref.namespace, pod.ref.name, container, _MEMORY_SHARE)
 
 
-def _busy(holder: Pod | None, holding: Iterable[Pod], loads: Iterable[Load]) -> float:
+def _busy_share(holder: Pod | None, holding: Iterable[Pod], loads: Iterable[Load]) -> float:
     """Return the busy share of a GPU of this pod, 0 to 1. A pod that is not ready does no work."""
     if holder is None or not _serves(holder):
         return 0.0
@@ -172,18 +172,18 @@ async def _serve(node: str, port: int) -> None:
 
 async def _follow(client: Any, gpus: SimulatedGpus, exporters: Exporters, node: str) -> None:
     """Follow the cluster. Listens only once it has been read, so that no page is invented."""
-    said = ""
+    reported = ""
     while True:
         try:
             gpus.update(*await _read(client))
             problem = ""
         except (ClusterAnswerError, msgspec.DecodeError) as error:
             problem = str(error)
-        if problem != said:
+        if problem != reported:
             log.warning("the page stays as it was", error=problem) if problem else log.info(
                 "page follows the cluster again"
             )
-            said = problem
+            reported = problem
         if not problem:
             try:
                 await exporters.match({node})

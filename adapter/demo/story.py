@@ -21,7 +21,7 @@ from adapter.demo.hardware import DemoPool
 from adapter.demo.load import Profile
 from adapter.demo.world import DemoWorkload
 from adapter.nodepool.plan.limits import Limits
-from adapter.pipeline.catalog.expected import SUFFIX
+from adapter.pipeline.catalog.expectedmetrics import SUFFIX
 from adapter.pipeline.catalog.promise import SLO_RATIO
 
 LENGTH = 900.0

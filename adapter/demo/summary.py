@@ -27,7 +27,7 @@ def outcomes(state: DemoState) -> Sequence[str]:
     dead = [_outage(state, outage) for outage in state.outages]
     return (
         _signal(state),
-        _ahead(state),
+        _replicas_ahead(state),
         " ".join(dead) or "No exporter died in the part of the story that was played.",
         _nodes(state),
     )
@@ -36,23 +36,25 @@ def outcomes(state: DemoState) -> Sequence[str]:
 def _signal(state: DemoState) -> str:
     """Compare the same service scaled on a promise, on its queue and on utilization."""
     [bound] = parse_promise(story.PROMISE)
-    signals = {on: each for on, each in state.signals.items() if each is not state.expected}
-    kept = "; ".join(f"on {on}, {_kept(each)}" for on, each in signals.items())
+    signals = {
+        on: cluster for on, cluster in state.signals.items() if cluster is not state.expected
+    }
+    scaled = "; ".join(f"on {on}, {_kept_promises(cluster)}" for on, cluster in signals.items())
     return (
         f"The same requests, three signals. {bound.share:.0%} of the requests of chat are promised "
-        f"a first token within {bound.seconds:g} s. Scaled {kept}."
+        f"a first token within {bound.seconds:g} s. Scaled {scaled}."
     )
 
 
-def _ahead(state: DemoState) -> str:
+def _replicas_ahead(state: DemoState) -> str:
     """Compare the queue with what is expected of it."""
     return (
         f"Replicas ahead of demand: chat on its queue and on what {len(state.days.seeds)} earlier "
-        f"days make its HPA expect: {_kept(state.expected)}."
+        f"days make its HPA expect: {_kept_promises(state.expected)}."
     )
 
 
-def _kept(cluster: DemoCluster) -> str:
+def _kept_promises(cluster: DemoCluster) -> str:
     """Return how many requests kept the promise, and what that cost."""
     name = story.BURSTS[0].service
     totals = cluster.world.services[name].totals
@@ -75,11 +77,11 @@ def _outage(state: DemoState, outage: OutagePlayed) -> str:
         text += f": {scaler.service} had no value at {len(blind)} of {len(syncs)} syncs"
         if blind:
             text += f" (ScalingActive=False) and was scaled in {inward} times in these"
-            text += _made_up(blind)
+            text += _made_up_effect(blind)
     return f"{text}."
 
 
-def _made_up(blind: Sequence[Sync]) -> str:
+def _made_up_effect(blind: Sequence[Sync]) -> str:
     """Return what values of 0 would have done at these syncs, if anything."""
     most = max(blind, key=lambda sync: sync.decision.current)
     if most.lowest >= most.decision.current:
@@ -89,8 +91,8 @@ def _made_up(blind: Sequence[Sync]) -> str:
 
 def _nodes(state: DemoState) -> str:
     names = [scaler.service for scaler in state.reactive.autoscalers]
-    waited = [sum(map(each.world.waited, names)) for each in state.clusters]
-    hours = [paid(each, names) / 3600 for each in state.clusters]
+    waited = [sum(map(cluster.world.waiting_seconds, names)) for cluster in state.clusters]
+    hours = [paid_seconds(cluster, names) / 3600 for cluster in state.clusters]
     return (
         f"Pods of {' and '.join(names)} waited for a GPU {waited[0]:.0f} pod-seconds with nodepool "
         f"and {waited[1]:.0f} without; its nodes ran for {hours[0]:.2f} GPU-hours instead of "
@@ -98,7 +100,7 @@ def _nodes(state: DemoState) -> str:
     )
 
 
-def paid(cluster: DemoCluster, names: Sequence[str]) -> float:
+def paid_seconds(cluster: DemoCluster, names: Sequence[str]) -> float:
     """Return the seconds of the GPUs on the nodes of these services, from the nodes' order."""
     world = cluster.world
     resources = {world.workloads[name].resource for name in names}
@@ -115,7 +117,7 @@ def summary(state: DemoState) -> RenderableType:
     )
     return Group(
         Text(heading),
-        _numbered(outcomes(state)),
+        _number_sentences(outcomes(state)),
         Text(),
         Text("Each service of the cluster in the picture:"),
         _services(state),
@@ -123,14 +125,14 @@ def summary(state: DemoState) -> RenderableType:
         Text(),
         Text("The same load on two clusters whose nodes take time to boot:"),
         comparison(state),
-        Text(learned(state)),
+        Text(describe_learning(state)),
         Text("These minutes contain only bursts; load/README.md has whole days of recorded load."),
         Text(),
         Text.assemble(("Next, on your own cluster: ", "bold"), f"{state.adapter} doctor"),
     )
 
 
-def _numbered(sentences: Sequence[str]) -> Table:
+def _number_sentences(sentences: Sequence[str]) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0))
     for number, sentence in enumerate(sentences, 1):
         grid.add_row(f"{number}.", Text(sentence))
@@ -139,18 +141,18 @@ def _numbered(sentences: Sequence[str]) -> Table:
 
 def _services(state: DemoState) -> Table:
     world, scalers = state.world, state.autoscalers
-    totals = [world.services[each.service].totals for each in scalers]
+    totals = [world.services[scaler.service].totals for scaler in scalers]
     return figures(
-        ["", *(each.service for each in scalers)],
+        ["", *(scaler.service for scaler in scalers)],
         {
-            "requests served": [f"{each.served} of {each.arrived}" for each in totals],
-            "longest queue": [str(each.peak_queue) for each in totals],
-            "replicas, minimum to maximum": [_replicas(state, each) for each in scalers],
-            "scaled out / in": [_moves(each) for each in scalers],
+            "requests served": [f"{total.served} of {total.arrived}" for total in totals],
+            "longest queue": [str(total.peak_queue) for total in totals],
+            "replicas, minimum to maximum": [_replicas(state, scaler) for scaler in scalers],
+            "scaled out / in": [_moves(scaler) for scaler in scalers],
             "device-minutes held": [
-                f"{world.gpu_seconds[each.service] / 60:.0f}" for each in scalers
+                f"{world.gpu_seconds[scaler.service] / 60:.0f}" for scaler in scalers
             ],
-            "at a constant maximum": [_always(state, each) for each in scalers],
+            "at a constant maximum": [_constant_maximum(state, scaler) for scaler in scalers],
         },
     )
 
@@ -172,7 +174,7 @@ def _moves(scaler: DemoAutoscaler) -> str:
     return f"{out} / {inward}"
 
 
-def _always(state: DemoState, scaler: DemoAutoscaler) -> str:
+def _constant_maximum(state: DemoState, scaler: DemoAutoscaler) -> str:
     peak = max(_counts(state, scaler)) * (state.world.now - state.world.start)
     if peak <= 0:
         return "-"
@@ -209,7 +211,7 @@ def figures(headings: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Table
     return table
 
 
-def learned(state: DemoState) -> str:
+def describe_learning(state: DemoState) -> str:
     """What nodepool had learned before the run."""
     days = state.days
     if not days.peaks:
@@ -228,7 +230,7 @@ def learned(state: DemoState) -> str:
     return text
 
 
-def needed(scaler: DemoAutoscaler, rate: float, mean_work: float) -> int:
+def needed_replicas(scaler: DemoAutoscaler, rate: float, mean_work: float) -> int:
     """Return the fewest replicas that the HPA does not want to raise at a load.
 
     Args:
@@ -241,28 +243,32 @@ def needed(scaler: DemoAutoscaler, rate: float, mean_work: float) -> int:
 
 def _rows(state: DemoState, names: list[str]) -> dict[str, list[str]]:
     waits = [
-        [pod.waited(each.world.now) for name in names for pod in each.world.created[name]]
-        for each in state.clusters
+        [
+            pod.waiting_seconds(cluster.world.now)
+            for name in names
+            for pod in cluster.world.created[name]
+        ]
+        for cluster in state.clusters
     ]
     rows = {
-        "pod-seconds of waiting for a GPU": [f"{sum(each):.0f}" for each in waits],
-        "longest wait of a pod": [f"{max(each, default=0):.0f} s" for each in waits],
+        "pod-seconds of waiting for a GPU": [f"{sum(seconds):.0f}" for seconds in waits],
+        "longest wait of a pod": [f"{max(seconds, default=0):.0f} s" for seconds in waits],
     }
     for burst in story.BURSTS:
         if burst.start < state.world.now:
             label, cells = _burst(state, burst)
             rows[label] = cells
-    hours = [paid(each, names) / 3600 for each in state.clusters]
+    hours = [paid_seconds(cluster, names) / 3600 for cluster in state.clusters]
     rows["GPU-hours of the nodes, counted from the order"] = [
         f"{hours[0]:.2f} ({hours[0] / hours[1] - 1:+.0%})" if hours[1] else f"{hours[0]:.2f}",
         f"{hours[1]:.2f}",
     ]
     rows["syncs above the target and its tolerance"] = [
-        _over(each, names) for each in state.clusters
+        _share_over_target(cluster, names) for cluster in state.clusters
     ]
     rows["longest queue of requests"] = [
-        str(max(each.world.services[name].totals.peak_queue for name in names))
-        for each in state.clusters
+        str(max(cluster.world.services[name].totals.peak_queue for name in names))
+        for cluster in state.clusters
     ]
     return rows
 
@@ -270,16 +276,16 @@ def _rows(state: DemoState, names: list[str]) -> dict[str, list[str]]:
 def _burst(state: DemoState, burst: story.Burst) -> tuple[str, list[str]]:
     """Return how long it took until all the pods that the burst needs were Running."""
     workload = state.world.workloads[burst.service]
-    scaler = next(each for each in state.autoscalers if each.service == burst.service)
+    scaler = next(scaler for scaler in state.autoscalers if scaler.service == burst.service)
     corners = workload.profile.points
     rates = [corner.rate for corner in corners if burst.start <= corner.at <= burst.end]
-    count = needed(scaler, max(rates), workload.mean_work)
+    count = needed_replicas(scaler, max(rates), workload.mean_work)
     cells = []
-    for each in state.clusters:
-        end = min(burst.end, each.world.now)
-        created = each.world.created[burst.service]
+    for cluster in state.clusters:
+        end = min(burst.end, cluster.world.now)
+        created = cluster.world.created[burst.service]
         after = running_after(created, count, burst.start, end)
-        never = "never" if each.world.now >= burst.end else "not yet"
+        never = "never" if cluster.world.now >= burst.end else "not yet"
         cells.append(never if after is None else f"{after:.0f} s")
     return f"burst at {clock(burst.start)}: {count} pods Running after", cells
 
@@ -287,13 +293,13 @@ def _burst(state: DemoState, burst: story.Burst) -> tuple[str, list[str]]:
 def running_after(pods: Sequence[DemoPod], count: int, start: float, end: float) -> float | None:
     """Seconds from ``start`` until ``count`` pods hold a device; None when not before ``end``."""
     moments = sorted(pod.bound for pod in pods if pod.bound is not None and pod.bound > start)
-    for at in [start, *moments]:
-        if at < end and sum(pod.holds(at) for pod in pods) >= count:
-            return at - start
+    for moment in [start, *moments]:
+        if moment < end and sum(pod.holds(moment) for pod in pods) >= count:
+            return moment - start
     return None
 
 
-def _over(cluster: DemoCluster, names: list[str]) -> str:
+def _share_over_target(cluster: DemoCluster, names: list[str]) -> str:
     """Return the share of the syncs over the target. A sync without a value does not count."""
     most = 1 + ControllerOptions().tolerance
     over = [

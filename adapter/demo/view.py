@@ -48,7 +48,7 @@ class View:
         parts = [_header(self._state), *_panels(self._state, glyphs, width, framed=framed)]
         if height >= _NODEPOOL_ROWS:
             body = nodepool_body(self._state, glyphs)
-            parts.append(_framed(nodepool_title(self._state), body, framed=framed))
+            parts.append(_frame_panel(nodepool_title(self._state), body, framed=framed))
         use = Text(usage(self._state, width), style="dim", overflow="fold")
         natural = options.update(height=None)
         left = height - len(console.render_lines(Group(*parts), natural))
@@ -63,9 +63,9 @@ def _header(state: DemoState) -> RenderableType:
     line = Table.grid(expand=True)
     line.add_column(no_wrap=True)
     line.add_column(justify="right", no_wrap=True)
-    at = f"{clock(state.world.now)} of {clock(state.length)}"
+    progress = f"{clock(state.world.now)} of {clock(state.length)}"
     line.add_row(
-        Text.assemble(("gpu-metrics-adapter demo", "bold"), f"  {at}, {state.speed:.3g}x"),
+        Text.assemble(("gpu-metrics-adapter demo", "bold"), f"  {progress}, {state.speed:.3g}x"),
         Text(f"{state.tally.requests} HPA reads, Ctrl-C ends", style="dim"),
     )
     return line
@@ -76,7 +76,7 @@ def _panels(state: DemoState, glyphs: Glyphs, width: int, *, framed: bool) -> li
     parts: list[RenderableType] = []
     for scaler in state.autoscalers:
         body = service_body(state, scaler, glyphs, inner)
-        parts.append(_framed(service_title(state, scaler), body, framed=framed))
+        parts.append(_frame_panel(service_title(state, scaler), body, framed=framed))
     nodes = Table.grid(padding=(0, 1, 0, 0))
     nodes.add_column(no_wrap=True)
     nodes.add_column(no_wrap=True, overflow="ellipsis")
@@ -84,11 +84,11 @@ def _panels(state: DemoState, glyphs: Glyphs, width: int, *, framed: bool) -> li
     room = inner - 2 - max(title.cell_len for _, title in titles)
     for node, title in titles:
         nodes.add_row(title, node_line(state, node, glyphs, room))
-    parts.append(_framed("[bold]nodes[/], GPU utilization in %", nodes, framed=framed))
+    parts.append(_frame_panel("[bold]nodes[/], GPU utilization in %", nodes, framed=framed))
     return parts
 
 
-def _framed(title: str, body: RenderableType, *, framed: bool) -> RenderableType:
+def _frame_panel(title: str, body: RenderableType, *, framed: bool) -> RenderableType:
     if framed:
         return Panel(body, title=title, title_align="left")
     line = Text.from_markup(title, overflow="ellipsis")
@@ -102,7 +102,7 @@ def _events(state: DemoState, rows: int, width: int) -> RenderableType:
     The current caption follows them, as many lines long as it needs.
     """
     pinned = _caption(state)
-    below = [] if pinned is None else _folded(_event(pinned, "bold cyan"), width, rows)
+    below = [] if pinned is None else _fold_text(_event(pinned, "bold cyan"), width, rows)
     room = rows - len(below)
     events = [event for event in state.events if event is not pinned]
     lines = [_event(event) for event in events[-room:] if room > 0]
@@ -115,8 +115,8 @@ def _events(state: DemoState, rows: int, width: int) -> RenderableType:
 def _caption(state: DemoState) -> DemoEvent | None:
     """Return the newest caption, if it is recent."""
     now = state.world.now
-    found = (event for event in reversed(state.events) if event.caption)
-    newest = next(found, None)
+    captions = (event for event in reversed(state.events) if event.caption)
+    newest = next(captions, None)
     return newest if newest is not None and now - newest.at < PINNED else None
 
 
@@ -126,6 +126,6 @@ def _event(event: DemoEvent, style: str = "") -> Text:
     )
 
 
-def _folded(text: Text, width: int, most: int) -> list[Text]:
+def _fold_text(text: Text, width: int, most: int) -> list[Text]:
     """Return a text as lines of at most ``width`` columns."""
     return list(text.wrap(_MEASURE, width))[: max(0, most)]

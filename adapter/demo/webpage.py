@@ -36,7 +36,7 @@ async def address(child: Child, ended: asyncio.Task[None]) -> str:
         DemoError: the process ended, or does not listen in time.
     """
     deadline = time.monotonic() + _START_LIMIT
-    while (found := _ADDRESS.search(child.output())) is None:
+    while (match := _ADDRESS.search(child.output())) is None:
         if ended.done():
             ended.result()
         if time.monotonic() > deadline:
@@ -45,4 +45,4 @@ async def address(child: Child, ended: asyncio.Task[None]) -> str:
                 f"{child.tail()}"
             )
         await asyncio.wait({ended}, timeout=0.1)
-    return found[1]
+    return match[1]

@@ -135,9 +135,9 @@ class World:
         """Return how many of the service's pods are at which stage."""
         return Counter(pod.stage for pod in self.fleet.of(name))
 
-    def waited(self, name: str) -> float:
+    def waiting_seconds(self, name: str) -> float:
         """Return the pod-seconds that the service's pods have waited for a GPU."""
-        return sum(pod.waited(self.now) for pod in self.created[name])
+        return sum(pod.waiting_seconds(self.now) for pod in self.created[name])
 
     def rate(self, name: str) -> float:
         """Return the mean requests per second that the story defines for now."""

@@ -81,11 +81,11 @@ def stabilize_plain(
     past: tuple[Recommendation, ...], wanted: int, window: float, now: float
 ) -> tuple[Limited, tuple[Recommendation, ...]]:
     """Take the highest recommendation of the window, for an HPA without ``behavior``."""
-    kept = tuple(each for each in past if each.time >= now - window)
-    highest = max((each.replicas for each in kept), default=wanted)
+    recent = tuple(advice for advice in past if advice.time >= now - window)
+    highest = max((advice.replicas for advice in recent), default=wanted)
     stable = max(highest, wanted)
     condition = READY if stable == wanted else SCALE_DOWN_STABILIZED
-    return Limited(stable, *condition), (*kept, Recommendation(wanted, now))
+    return Limited(stable, *condition), (*recent, Recommendation(wanted, now))
 
 
 def limit_plain(current: int, wanted: int, bounds: Bounds) -> Limited:
@@ -112,17 +112,17 @@ def stabilize(
         windows: seconds to look back when scaling up, and when scaling down.
     """
     up, down = windows
-    lowest = min((each.replicas for each in past if each.time > now - up), default=wanted)
-    highest = max((each.replicas for each in past if each.time > now - down), default=wanted)
+    lowest = min((advice.replicas for advice in past if advice.time > now - up), default=wanted)
+    highest = max((advice.replicas for advice in past if advice.time > now - down), default=wanted)
     stable = min(max(current, min(lowest, wanted)), max(highest, wanted))
-    kept = tuple(each for each in past if each.time >= now - max(windows))
+    recent = tuple(advice for advice in past if advice.time >= now - max(windows))
     condition = READY
     if stable != wanted:
         condition = SCALE_UP_STABILIZED if wanted >= current else SCALE_DOWN_STABILIZED
-    return Limited(stable, *condition), (*kept, Recommendation(wanted, now))
+    return Limited(stable, *condition), (*recent, Recommendation(wanted, now))
 
 
-def fastest(history: ScalingHistory, behavior: Behavior, current: int, now: float) -> Bounds:
+def rate_bounds(history: ScalingHistory, behavior: Behavior, current: int, now: float) -> Bounds:
     """Return the lowest and the highest number of replicas that the policies allow now."""
     return Bounds(
         min(_down_limit(history, behavior.scale_down, current, now), current),
@@ -155,11 +155,13 @@ def record(
         return history
     event = ScaleEvent(abs(after - before), now)
     if after > before:
-        return history._replace(ups=(*_recent(history.ups, behavior.scale_up, now), event))
-    return history._replace(downs=(*_recent(history.downs, behavior.scale_down, now), event))
+        return history._replace(ups=(*_recent_events(history.ups, behavior.scale_up, now), event))
+    return history._replace(downs=(*_recent_events(history.downs, behavior.scale_down, now), event))
 
 
-def _recent(events: tuple[ScaleEvent, ...], rules: Rules, now: float) -> tuple[ScaleEvent, ...]:
+def _recent_events(
+    events: tuple[ScaleEvent, ...], rules: Rules, now: float
+) -> tuple[ScaleEvent, ...]:
     longest = max((policy.period for policy in rules.policies), default=0.0)
     return tuple(event for event in events if event.time >= now - longest)
 
@@ -174,7 +176,7 @@ def _up_limit(history: ScalingHistory, rules: Rules, current: int, now: float) -
             if policy.kind is PolicyKind.PODS
             # Rounded up, because a small workload could otherwise never grow.
             else min(math.ceil(float(start) * (1 + float(policy.value) / 100)), MAX_INT32)
-            for policy, start in _starts(history, rules, current, now)
+            for policy, start in _period_starts(history, rules, current, now)
         ]
     )
 
@@ -188,12 +190,12 @@ def _down_limit(history: ScalingHistory, rules: Rules, current: int, now: float)
             start - policy.value
             if policy.kind is PolicyKind.PODS
             else int(float(start) * (1 - float(policy.value) / 100))
-            for policy, start in _starts(history, rules, current, now)
+            for policy, start in _period_starts(history, rules, current, now)
         ]
     )
 
 
-def _starts(
+def _period_starts(
     history: ScalingHistory, rules: Rules, current: int, now: float
 ) -> list[tuple[ScalingPolicy, int]]:
     """Pair each policy with the number of replicas at the start of its period."""
@@ -201,12 +203,12 @@ def _starts(
         (
             policy,
             current
-            - _changed(history.ups, policy.period, now)
-            + _changed(history.downs, policy.period, now),
+            - _sum_changes(history.ups, policy.period, now)
+            + _sum_changes(history.downs, policy.period, now),
         )
         for policy in rules.policies
     ]
 
 
-def _changed(events: tuple[ScaleEvent, ...], period: float, now: float) -> int:
+def _sum_changes(events: tuple[ScaleEvent, ...], period: float, now: float) -> int:
     return sum(event.change for event in events if event.time > now - period)

@@ -68,7 +68,7 @@ _FAILED = {
 def decide(
     spec: HpaSpec,
     state: HpaState,
-    seen: Observation,
+    observation: Observation,
     now: float,
     controller: ControllerOptions | None = None,
 ) -> tuple[Decision, HpaState]:
@@ -76,7 +76,7 @@ def decide(
 
     Args:
         state: the state that the last call returned, or ``HpaState()``.
-        seen: the scale target, its pods and the metrics' values; as many values as
+        observation: the scale target, its pods and the metrics' values; as many values as
             ``spec.metrics``.
         now: epoch seconds; never less than at the last call.
         controller: kube-controller-manager's flags; None for its defaults.
@@ -87,12 +87,12 @@ def decide(
     Raises:
         ValueError: the number of values differs from that of ``spec.metrics``.
     """
-    if len(seen.values) != len(spec.metrics):
+    if len(observation.values) != len(spec.metrics):
         raise ValueError(
-            f"{len(seen.values)} values for {len(spec.metrics)} metrics: "
+            f"{len(observation.values)} values for {len(spec.metrics)} metrics: "
             "give one entry for each of spec.metrics, Missing if there is no value"
         )
-    return _Sync(spec, state, seen, now, controller or ControllerOptions()).run()
+    return _Sync(spec, state, observation, now, controller or ControllerOptions()).run()
 
 
 class _Sync:
@@ -102,16 +102,16 @@ class _Sync:
         self,
         spec: HpaSpec,
         state: HpaState,
-        seen: Observation,
+        observation: Observation,
         now: float,
         controller: ControllerOptions,
     ) -> None:
         self.spec = spec
-        self.seen = seen
+        self.observation = observation
         self.now = now
         self.controller = controller
         self.conditions = Conditions(state.conditions, now)
-        past = state.recommendations or (Recommendation(seen.replicas, now),)
+        past = state.recommendations or (Recommendation(observation.replicas, now),)
         self.history = ScalingHistory(past, state.ups, state.downs)
         self.proposals: tuple[Proposal, ...] = ()
         self.from_zero = controller.scale_to_zero and self.conditions.holds("ScaledToZero")
@@ -127,7 +127,11 @@ class _Sync:
             "SucceededGetScale",
             "the HPA controller was able to get the target's current scale",
         )
-        current, low, high = self.seen.replicas, self.spec.min_replicas, self.spec.max_replicas
+        current, low, high = (
+            self.observation.replicas,
+            self.spec.min_replicas,
+            self.spec.max_replicas,
+        )
         if current == 0 and not (self.from_zero and (low != 0 or self.beyond_pods)):
             self.conditions.set("ScalingActive", False, "ScalingDisabled", _DISABLED)
             if not self.controller.scale_to_zero:
@@ -138,14 +142,14 @@ class _Sync:
         if 0 < current < low:
             return self._outcome(low, "Current number of replicas below Spec.MinReplicas")
         try:
-            return self._by_metrics()
+            return self._decide_by_metrics()
         except _InvalidError as error:
             return self._outcome(current, "", str(error))
 
-    def _by_metrics(self) -> tuple[Decision, HpaState]:
-        current = self.seen.replicas
-        asked, metric, error = self._ask_metrics()
-        wanted = self.asked = max(asked, 0)
+    def _decide_by_metrics(self) -> tuple[Decision, HpaState]:
+        current = self.observation.replicas
+        highest, metric, error = self._ask_metrics()
+        wanted = self.asked = max(highest, 0)
         reason = ""
         if wanted > current:
             reason = f"{metric} above target"
@@ -159,25 +163,25 @@ class _Sync:
 
     def _ask_metrics(self) -> tuple[int, str, str]:
         """computeReplicasForMetrics: the highest proposal, its metric, and what went wrong."""
-        current = self.seen.replicas
+        current = self.observation.replicas
         tolerances = Tolerances.of(self.spec.behavior, self.controller.tolerance)
         rules_of_metric = MetricRules(tolerances, self.controller, self.now)
-        asked, metric, failure = 0, "", ("", "", "")
+        highest, chosen, failure = 0, "", ("", "", "")
         proposals: list[Proposal] = []
-        for each, values in zip(self.spec.metrics, self.seen.values, strict=True):
-            name = name_of(each)
+        for metric, values in zip(self.spec.metrics, self.observation.values, strict=True):
+            name = name_of(metric)
             try:
                 replicas, usage, working, _ = propose_by(
-                    each, values, self.seen, self.spec.namespace, rules_of_metric
+                    metric, values, self.observation, self.spec.namespace, rules_of_metric
                 )
             except InvalidMetricError as error:
                 proposals.append(Proposal(name, None, None, str(error)))
                 if not failure[0]:
-                    failure = (_FAILED[each.kind], failure_of(each, str(error)), str(error))
+                    failure = (_FAILED[metric.kind], failure_of(metric, str(error)), str(error))
                 continue
             proposals.append(Proposal(name, replicas, usage, working=working))
-            if asked == 0 or replicas > asked:
-                asked, metric = replicas, name
+            if highest == 0 or replicas > highest:
+                highest, chosen = replicas, name
         self.proposals = tuple(proposals)
         invalid = sum(proposal.replicas is None for proposal in proposals)
         code, full, text = failure
@@ -186,7 +190,7 @@ class _Sync:
             if invalid
             else ""
         )
-        if invalid >= len(proposals) or (invalid and asked < current):
+        if invalid >= len(proposals) or (invalid and highest < current):
             unable = f"the HPA was unable to compute the replica count: {text}"
             self.conditions.set("ScalingActive", False, code, unable)
             raise _InvalidError(message)
@@ -194,36 +198,36 @@ class _Sync:
             "ScalingActive",
             True,
             "ValidMetricFound",
-            f"the HPA was able to successfully calculate a replica count from {metric}",
+            f"the HPA was able to successfully calculate a replica count from {chosen}",
         )
-        return asked, metric, message
+        return highest, chosen, message
 
     def _normalize(self, wanted: int) -> int:
-        current, now = self.seen.replicas, self.now
+        current, now = self.observation.replicas, self.now
         bounds = Bounds(self.spec.min_replicas, self.spec.max_replicas)
         behavior = self.spec.behavior
         past = self.history.recommendations
         default_window = self.controller.downscale_stabilization
         if behavior is None:
-            stable, kept = rules.stabilize_plain(past, wanted, default_window, now)
+            stable, recent = rules.stabilize_plain(past, wanted, default_window, now)
             limited = rules.limit_plain(current, stable.replicas, bounds)
         else:
             down = behavior.scale_down.window
             windows = (behavior.scale_up.window or 0.0, default_window if down is None else down)
-            stable, kept = rules.stabilize(past, current, wanted, windows, now)
-            rate = rules.fastest(self.history, behavior, current, now)
+            stable, recent = rules.stabilize(past, current, wanted, windows, now)
+            rate = rules.rate_bounds(self.history, behavior, current, now)
             limited = rules.limit(current, stable.replicas, rate, bounds)
-        self.history = self.history._replace(recommendations=kept)
+        self.history = self.history._replace(recommendations=recent)
         self.stable = stable.replicas
         self.conditions.set("AbleToScale", True, stable.reason, stable.message)
-        held = limited.replicas != stable.replicas
-        self.conditions.set("ScalingLimited", held, limited.reason, limited.message)
+        is_limited = limited.replicas != stable.replicas
+        self.conditions.set("ScalingLimited", is_limited, limited.reason, limited.message)
         return limited.replicas
 
     def _outcome(self, desired: int, reason: str, error: str = "") -> tuple[Decision, HpaState]:
-        current = self.seen.replicas
+        current = self.observation.replicas
         if desired != current:
-            self._rescaled(desired)
+            self._record_rescale(desired)
         history = rules.record(self.history, self.spec.behavior, current, desired, self.now)
         conditions = self.conditions.rows()
         state = HpaState(history.recommendations, history.ups, history.downs, conditions)
@@ -239,7 +243,7 @@ class _Sync:
         )
         return decision, state
 
-    def _rescaled(self, desired: int) -> None:
+    def _record_rescale(self, desired: int) -> None:
         self.conditions.set(
             "AbleToScale",
             True,

@@ -76,7 +76,7 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
         metrics=metrics,
         min_replicas=low,
         behavior=_behavior(spec.get("behavior")),
-        target=_described(spec, "scaleTargetRef", "spec") if "scaleTargetRef" in spec else None,
+        target=_read_object(spec, "scaleTargetRef", "spec") if "scaleTargetRef" in spec else None,
         name=str(meta.get("name") or ""),
         namespace=str(meta.get("namespace") or "default"),
     )
@@ -100,7 +100,9 @@ def _metric(row: Any, at: str) -> MetricSpec:
         name=metric["name"],
         target=_target(kind, _mapping(source, "target", at), f"{at}.target"),
         selector=None if selector is None else _mapping(metric, "selector", f"{at}.metric"),
-        described=_described(source, "describedObject", at) if kind is MetricKind.OBJECT else None,
+        described=_read_object(source, "describedObject", at)
+        if kind is MetricKind.OBJECT
+        else None,
     )
 
 
@@ -194,7 +196,7 @@ def _policy(row: Any, at: str) -> ScalingPolicy:
     )
 
 
-def _described(parent: Mapping[str, Any], key: str, at: str) -> DescribedObject:
+def _read_object(parent: Mapping[str, Any], key: str, at: str) -> DescribedObject:
     row = _mapping(parent, key, at)
     for part in ("kind", "name"):
         if not isinstance(row.get(part), str) or not row[part]:

@@ -93,7 +93,7 @@ def by_pods(
         raise InvalidMetricError(NO_METRICS)
     ratio, usage = measure(used)
 
-    def proposed(
+    def propose(
         count: int, rule: Rule, cautious: float | None = None, filled: Mapping[str, int] = NOTHING
     ) -> Proposed:
         working = Working(
@@ -113,8 +113,8 @@ def by_pods(
     fill_unready = bool(groups.unready) and ratio > 1.0
     if not fill_unready and not groups.missing:
         if tolerances.within(ratio):
-            return proposed(replicas, Rule.TOLERANCE)
-        return proposed(ceil32(ratio * float(groups.counted)), Rule.RATIO)
+            return propose(replicas, Rule.TOLERANCE)
+        return propose(ceil32(ratio * float(groups.counted)), Rule.RATIO)
 
     filled: dict[str, int] = {}
     if ratio < 1.0:
@@ -126,13 +126,13 @@ def by_pods(
     used |= filled
     cautious, _ = measure(used)
     if tolerances.within(cautious):
-        return proposed(replicas, Rule.TOLERANCE, cautious, filled)
+        return propose(replicas, Rule.TOLERANCE, cautious, filled)
     count = ceil32(cautious * float(len(used)))
     turned = (ratio < 1.0 < cautious) or (cautious < 1.0 < ratio)
     wrong_way = (cautious < 1.0 and count > replicas) or (cautious > 1.0 and count < replicas)
     if turned or wrong_way:
-        return proposed(replicas, Rule.TURNED, cautious, filled)
-    return proposed(count, Rule.RATIO, cautious, filled)
+        return propose(replicas, Rule.TURNED, cautious, filled)
+    return propose(count, Rule.RATIO, cautious, filled)
 
 
 class Groups(NamedTuple):
@@ -155,7 +155,7 @@ def group(
     """groupPods: Pending is unready, Succeeded is not special.
 
     Args:
-        still: pods with a value that does not count yet, as :func:`starting` returns them.
+        still: pods with a value that does not count yet, as :func:`starting_pods` returns them.
     """
     alive = [pod for pod in pods if not pod.deleting and pod.phase != "Failed"]
     pending = frozenset(pod.name for pod in alive if pod.phase == "Pending")
@@ -167,18 +167,18 @@ def group(
     return Groups(counted, unready, missing, ignored)
 
 
-def starting(
+def starting_pods(
     pods: Sequence[PodState], samples: Mapping[str, ResourceSample], rules: MetricRules
 ) -> frozenset[str]:
     """Return the pods whose CPU does not count yet, because they start or were never ready."""
     return frozenset(
         pod.name
         for pod in pods
-        if pod.name in samples and _starts(pod, samples[pod.name], rules.controller, rules.now)
+        if pod.name in samples and _is_starting(pod, samples[pod.name], rules.controller, rules.now)
     )
 
 
-def _starts(
+def _is_starting(
     pod: PodState, sample: ResourceSample, controller: ControllerOptions, now: float
 ) -> bool:
     if pod.ready_since is None or pod.started is None:

@@ -35,10 +35,10 @@ def parse(quantity: object) -> Decimal:
     if isinstance(quantity, str) and len(quantity) > _LONGEST:
         raise ValueError(f"{quantity[:20]!r}… is not a quantity: it has {len(quantity)} characters")
     # The text of a float is what the manifest had; its exact value is not.
-    found = _FORM.fullmatch(str(quantity))
-    if not found:
+    match = _FORM.fullmatch(str(quantity))
+    if not match:
         raise ValueError(f"{quantity!r} is not a quantity")
-    number, suffix = found.groups()
+    number, suffix = match.groups()
     if suffix and ("e" in number or "E" in number):
         raise ValueError(f"{quantity!r} has an exponent and a suffix")
     return Decimal(number) * _FACTORS.get(suffix or "", Decimal(1))

@@ -28,7 +28,7 @@ from adapter.hpa.spec import MetricKind, MetricSpec, TargetKind
 
 
 def propose_by(
-    metric: MetricSpec, values: Values, seen: Observation, namespace: str, rules: MetricRules
+    metric: MetricSpec, values: Values, observation: Observation, namespace: str, rules: MetricRules
 ) -> Proposed:
     """Return the replicas that a metric proposes, its usage, and how they came about.
 
@@ -37,51 +37,61 @@ def propose_by(
     """
     tolerances = rules.tolerances
     if metric.kind.of_resources:
-        return resource_replicas(metric, values, seen, rules)
+        return resource_replicas(metric, values, observation, rules)
     if metric.kind is MetricKind.PODS:
-        return _pods(metric, values, seen, tolerances)
+        return _pods(metric, values, observation, tolerances)
     if metric.kind is MetricKind.OBJECT:
         usage = _object_value(metric, values, namespace)
     else:
         usage = _external_sum(metric, values, namespace)
     if metric.target.kind is TargetKind.VALUE:
         ratio = float(usage) / float(metric.target.milli)
-        return _by_ready_pods(ratio, usage, seen, tolerances)
-    return _by_share(usage, metric.target.milli, seen, tolerances)
+        return _by_ready_pods(ratio, usage, observation, tolerances)
+    return _by_share(usage, metric.target.milli, observation, tolerances)
 
 
 def _pods(
-    metric: MetricSpec, values: Values, seen: Observation, tolerances: Tolerances
+    metric: MetricSpec, values: Values, observation: Observation, tolerances: Tolerances
 ) -> Proposed:
     """GetMetricReplicas: values of pods that the selector does not match count too."""
     if isinstance(values, (Missing, ResourceUsage)) or not isinstance(values, Mapping):
         raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}")
     if not values:
         raise InvalidMetricError(f"unable to get metric {metric.name}: {_why('custom', values)}")
-    if not seen.pods:
+    if not observation.pods:
         raise InvalidMetricError(NO_PODS)
     return plain_replicas(
-        values, group(seen.pods, values), metric.target.milli, seen.replicas, tolerances
+        values,
+        group(observation.pods, values),
+        metric.target.milli,
+        observation.replicas,
+        tolerances,
     )
 
 
-def _by_ready_pods(ratio: float, usage: int, seen: Observation, tolerances: Tolerances) -> Proposed:
+def _by_ready_pods(
+    ratio: float, usage: int, observation: Observation, tolerances: Tolerances
+) -> Proposed:
     """getUsageRatioReplicaCount: pods being deleted count while they are ready."""
-    if seen.replicas == 0:
+    if observation.replicas == 0:
         return Proposed(ceil32(ratio), usage, Working(Rule.FROM_ZERO, ratio, total=usage), ratio)
     if tolerances.within(ratio):
         working = Working(Rule.TOLERANCE, ratio, total=usage)
-        return Proposed(seen.replicas, usage, working, ratio * float(seen.replicas))
-    if not seen.pods:
+        return Proposed(observation.replicas, usage, working, ratio * float(observation.replicas))
+    if not observation.pods:
         raise InvalidMetricError(f"unable to calculate ready pods: {NO_PODS}")
-    ready = sum(pod.phase == "Running" and pod.ready for pod in seen.pods)
+    ready = sum(pod.phase == "Running" and pod.ready for pod in observation.pods)
     working = Working(Rule.READY, ratio, total=usage, count=ready)
     return Proposed(ceil32(ratio * float(ready)), usage, working, ratio * float(ready))
 
 
-def _by_share(usage: int, target: int, seen: Observation, tolerances: Tolerances) -> Proposed:
+def _by_share(
+    usage: int, target: int, observation: Observation, tolerances: Tolerances
+) -> Proposed:
     """Get{Object,External}PerPodMetricReplicas: pods do not matter, ``status.replicas`` does."""
-    replicas = seen.replicas if seen.status_replicas is None else seen.status_replicas
+    replicas = (
+        observation.replicas if observation.status_replicas is None else observation.status_replicas
+    )
     exact = float(usage) / float(target)
     if replicas == 0:
         # Go divides by zero here: the ratio is NaN or infinite, never within tolerance.

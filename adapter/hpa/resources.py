@@ -17,13 +17,13 @@ from adapter.hpa.podreplicas import (
     by_pods,
     group,
     plain_replicas,
-    starting,
+    starting_pods,
 )
 from adapter.hpa.spec import MetricSpec, TargetKind
 
 
 def resource_replicas(
-    metric: MetricSpec, values: Values, seen: Observation, rules: MetricRules
+    metric: MetricSpec, values: Values, observation: Observation, rules: MetricRules
 ) -> Proposed:
     """GetResourceReplicas and GetRawResourceReplicas."""
     utilization = metric.target.kind is TargetKind.UTILIZATION
@@ -33,15 +33,19 @@ def resource_replicas(
             raise InvalidMetricError(
                 f"unable to get metrics for resource {metric.name}: {_why(values)}"
             )
-        if not seen.pods:
+        if not observation.pods:
             raise InvalidMetricError(NO_PODS)
-        still = starting(seen.pods, values.samples, rules) if metric.name == "cpu" else frozenset()
+        still = (
+            starting_pods(observation.pods, values.samples, rules)
+            if metric.name == "cpu"
+            else frozenset()
+        )
         used = {name: sample.milli for name, sample in values.samples.items()}
-        groups = group(seen.pods, used, still)
+        groups = group(observation.pods, used, still)
         target, tolerances = metric.target.milli, rules.tolerances
         if not utilization:
-            return plain_replicas(used, groups, target, seen.replicas, tolerances)
-        return _by_requests(used, groups, values, target // 1000, seen.replicas, tolerances)
+            return plain_replicas(used, groups, target, observation.replicas, tolerances)
+        return _by_requests(used, groups, values, target // 1000, observation.replicas, tolerances)
     except InvalidMetricError as error:
         raise InvalidMetricError(f"{about}{error}") from None
 

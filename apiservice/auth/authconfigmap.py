@@ -124,15 +124,15 @@ class ConfigMapTrust:
         return []
 
     def _report(self, problems: Sequence[str]) -> None:
-        found = tuple(problems)
-        if found == self._problems:
+        current = tuple(problems)
+        if current == self._problems:
             return
-        self._problems = found
-        if found:
+        self._problems = current
+        if current:
             log.warning(
                 "authentication ConfigMap has problems",
                 configmap=f"{NAMESPACE}/{NAME}",
-                problems=list(found),
+                problems=list(current),
             )
 
 

@@ -129,9 +129,9 @@ class Authentication(Remembering):
 
     def _judge(self, peer: Peer) -> _Judgement:
         now = self._clock()
-        known: _Judgement | None = peer.memo
-        if known is not None and known.generation == self._trust.generation and now < known.until:
-            return known
+        memo: _Judgement | None = peer.memo
+        if memo is not None and memo.generation == self._trust.generation and now < memo.until:
+            return memo
         judgement = judge(peer, self._trust, now)
         peer.memo = judgement
         return judgement
@@ -213,8 +213,8 @@ def bearer_token(headers: Sequence[Header]) -> str:
     line = next((value for name, value in headers if name == b"authorization"), None)
     if line is None:
         return ""
-    scheme, _, rest = line.decode("latin-1").strip().partition(" ")
-    return rest.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
+    scheme, _, credentials = line.decode("latin-1").strip().partition(" ")
+    return credentials.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
 
 
 def _verify(

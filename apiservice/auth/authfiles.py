@@ -54,10 +54,10 @@ class FileTrust:
 
     def check(self) -> None:
         """Read the files again if they changed. Called every few seconds."""
-        seen = stamp(self._paths)
-        if seen == self._stamp and not self.problem:
+        file_stamp = stamp(self._paths)
+        if file_stamp == self._stamp and not self.problem:
             return
-        self._stamp = seen
+        self._stamp = file_stamp
         try:
             self._read()
         except TrustFileError as error:

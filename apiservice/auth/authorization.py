@@ -96,7 +96,7 @@ class Authorization(Remembering):
         """Questions that were refused without a review, by reason."""
         return {"rate": self._anonymous.refused, **self.places.refused}
 
-    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
+    def known_decision(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision of a static rule or of the cache, else None."""
         if (
             attributes.path in _OPEN_PATHS
@@ -122,9 +122,9 @@ class Authorization(Remembering):
             TooManyRequests: anonymous clients have asked too often, or too many questions of the
                 namespace wait.
         """
-        known = self.cached(user, attributes)
-        if known is not None:
-            return known
+        decision = self.known_decision(user, attributes)
+        if decision is not None:
+            return decision
         if self._reviewer is None:
             return _DENIED
         reviewer = self._reviewer

@@ -73,7 +73,7 @@ class ClientAuth:
         if self.proxy is not None and self.proxy[0] == settings:
             return False
         self.proxy = (settings, ClientTrust(settings.ca))
-        self._changed()
+        self._announce_change()
         return True
 
     def set_clients(self, pem: bytes) -> bool:
@@ -85,14 +85,14 @@ class ClientAuth:
         if self.clients is not None and self._clients_pem == pem:
             return False
         self.clients, self._clients_pem = ClientTrust(pem), pem
-        self._changed()
+        self._announce_change()
         return True
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after every change."""
         self._listeners.append(listener)
 
-    def _changed(self) -> None:
+    def _announce_change(self) -> None:
         self.generation += 1
         for listener in self._listeners:
             listener()

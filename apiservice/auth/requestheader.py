@@ -42,12 +42,12 @@ class HeaderNames:
 
     def user(self, headers: Sequence[Header]) -> User | None:
         """Return the user that relevant headers state, or None if they state no name."""
-        name = _first(headers, _folded(self.users))
+        name = _first_value(headers, _lower_names(self.users))
         if not name:
             return None
         groups = [
             _text(value)
-            for wanted in _folded(self.groups)
+            for wanted in _lower_names(self.groups)
             for key, value in headers
             if key == wanted and value
         ]
@@ -58,25 +58,25 @@ class HeaderNames:
                     extra.setdefault(_extra_key(key[len(prefix) :]), []).append(_text(value))
         return User(
             name=name,
-            uid=_first(headers, _folded(self.uids)),
+            uid=_first_value(headers, _lower_names(self.uids)),
             groups=tuple(groups),
             extra={key: tuple(values) for key, values in extra.items()},
         )
 
     @cached_property
     def _prefixes(self) -> tuple[bytes, ...]:
-        return _folded(self.extra_prefixes)
+        return _lower_names(self.extra_prefixes)
 
     @cached_property
     def _exact(self) -> frozenset[bytes]:
-        return frozenset(_folded((*self.users, *self.uids, *self.groups)))
+        return frozenset(_lower_names((*self.users, *self.uids, *self.groups)))
 
 
-def _folded(names: Iterable[str]) -> tuple[bytes, ...]:
+def _lower_names(names: Iterable[str]) -> tuple[bytes, ...]:
     return tuple(name.strip().lower().encode() for name in names if name.strip())
 
 
-def _first(headers: Sequence[Header], names: Sequence[bytes]) -> str:
+def _first_value(headers: Sequence[Header], names: Sequence[bytes]) -> str:
     """Like ``Header.Get``: only the first line of the first name counts, and only with a value."""
     for wanted in names:
         value = next((value for key, value in headers if key == wanted), b"")

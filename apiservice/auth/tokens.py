@@ -91,7 +91,7 @@ class ReviewedTokens(Remembering):
             return None
         key = hashlib.blake2b(raw, key=self._pepper, digest_size=32).digest()
         try:
-            known = self._answers[key]
+            user = self._answers[key]
         except KeyError:
             if not self._allowance.take(sender):
                 raise TooManyRequests(
@@ -100,7 +100,7 @@ class ReviewedTokens(Remembering):
             self.misses += 1
             return await self._flights.ask(key, lambda: self._review(key, token))
         self.hits += 1
-        return known
+        return user
 
     async def _review(self, key: bytes, token: str) -> User | None:
         try:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from apiservice.runtime.validity import longest
+from apiservice.runtime.validity import longest_validity
 
 _MAX_PRESENTED = 8
 """Certificates that a client may present; real chains have at most three."""
@@ -65,7 +65,7 @@ class ClientTrust:
             raise TrustError(f"not a PEM bundle of certificates: {error}") from error
         self.pem = b"".join(root.public_bytes(serialization.Encoding.PEM) for root in roots)
         """The certificates that were parsed, and nothing else from the input."""
-        self.validity = longest(roots)
+        self.validity = longest_validity(roots)
         """The dates of the CA that ends last."""
 
     def verify(self, chain: Sequence[bytes], now: float) -> Verified:

@@ -102,9 +102,9 @@ def status_message(status: int, body: bytes) -> str:
         DelegateFailure: the body is not a Status of a failure.
     """
     try:
-        found = _decode_status(body)
+        decoded = _decode_status(body)
     except UNREADABLE:
-        found = _Status("", "")
-    if (found.kind, found.status) != ("Status", "Failure"):
+        decoded = _Status("", "")
+    if (decoded.kind, decoded.status) != ("Status", "Failure"):
         raise DelegateFailure("invalid", f"status {status} without a Status object")
-    return " ".join(found.message[:500].split())
+    return " ".join(decoded.message[:500].split())

@@ -39,7 +39,7 @@ class Credential(Protocol):
             DelegateFailure: there is none.
         """
 
-    def refused(self, token: str) -> bool:
+    def note_refusal(self, token: str) -> bool:
         """Record that a delegate answered 401; return whether another token can be tried."""
 
 
@@ -53,8 +53,8 @@ class TokenFile:
 
     async def token(self) -> str:
         """See :class:`Credential`."""
-        seen = stamp((self._path,))
-        if seen != self._seen or not self._text:
+        file_stamp = stamp((self._path,))
+        if file_stamp != self._seen or not self._text:
             try:
                 text = self._path.read_text(encoding="ascii").strip()
             except (OSError, UnicodeDecodeError) as error:
@@ -62,10 +62,10 @@ class TokenFile:
                 raise DelegateFailure("no_token", f"{self._path} cannot be read: {why}") from error
             if not text or not text.isprintable() or " " in text:
                 raise DelegateFailure("no_token", f"{self._path} does not hold a token of one line")
-            self._seen, self._text = seen, text
+            self._seen, self._text = file_stamp, text
         return self._text
 
-    def refused(self, token: str) -> bool:
+    def note_refusal(self, token: str) -> bool:
         """See :class:`Credential`."""
         return stamp((self._path,)) != self._seen
 
@@ -120,7 +120,7 @@ class RequestedToken:
             self._renewal = asyncio.ensure_future(self._flights.ask("", self._renew))
         return self._token
 
-    def refused(self, token: str) -> bool:
+    def note_refusal(self, token: str) -> bool:
         """See :class:`Credential`."""
         if token != self._token:
             return True

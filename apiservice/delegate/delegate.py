@@ -14,7 +14,7 @@ import structlog
 
 from apiservice.delegate.conversion import metric_list, status_message
 from apiservice.delegate.failure import DelegateFailure
-from apiservice.delegate.listing import Listing, listing, versions_of
+from apiservice.delegate.listing import Listing, read_listing, versions_of
 from apiservice.delegate.options import LIST_BYTES, DelegateOptions
 from apiservice.delegate.transport import Reply, Transport
 from apiservice.errors import Unavailable
@@ -68,8 +68,8 @@ class Delegate:
 
     def listing(self, group: str) -> Listing | None:
         """Return the group's list; None if it was not read or is too old."""
-        found = self._listings.get(group)
-        return None if found is None or self._clock() - found.time > KEPT else found
+        group_list = self._listings.get(group)
+        return None if group_list is None or self._clock() - group_list.time > KEPT else group_list
 
     @property
     def age(self) -> float | None:
@@ -84,8 +84,8 @@ class Delegate:
             return False
         if self.options.names:
             return any(fnmatchcase(metric, pattern) for pattern in self.options.names)
-        found = self.listing(group)
-        return None if found is None else found.claims(resource, metric)
+        group_list = self.listing(group)
+        return None if group_list is None else group_list.claims(resource, metric)
 
     async def refresh(self) -> None:
         """Read its discovery; a failure keeps the last good lists."""
@@ -94,16 +94,16 @@ class Delegate:
                 for group in sorted(self.options.groups):
                     self._listings[group] = await self._read(group)
         except TimeoutError:
-            self._failed("timeout", f"no discovery within {self.options.timeout:g} s")
+            self._note_failure("timeout", f"no discovery within {self.options.timeout:g} s")
         except DelegateFailure as failure:
-            self._failed(failure.outcome, str(failure))
+            self._note_failure(failure.outcome, str(failure))
         else:
             if self.problem:
-                rows = {group: len(found.rows) for group, found in self._listings.items()}
+                rows = {group: len(group_list.rows) for group, group_list in self._listings.items()}
                 log.info("discovery of a delegate read", delegate=self.name, rows=rows)
             self.problem = self.problem_outcome = ""
 
-    def _failed(self, outcome: str, problem: str) -> None:
+    def _note_failure(self, outcome: str, problem: str) -> None:
         self.discovery_failures += 1
         self.problem_outcome = outcome
         if problem != self.problem:
@@ -127,7 +127,7 @@ class Delegate:
                 outcome = "refused" if reply.status in (401, 403) else "error"
                 raise DelegateFailure(outcome, f"status {reply.status} to discovery: {message}")
         before = self._listings.get(group)
-        return await asyncio.to_thread(listing, group, bodies, self._clock(), before)
+        return await asyncio.to_thread(read_listing, group, bodies, self._clock(), before)
 
     async def ask(self, group: str, version: str, suffix: str) -> Delegated:
         """Return the answer to a GET below ``/apis/GROUP/VERSION/``.
@@ -158,12 +158,14 @@ class Delegate:
                 self.durations.observe(perf_counter() - started)
 
     async def _ask(self, group: str, version: str, suffix: str) -> tuple[Delegated, str]:
-        known = self.listing(group)
-        served = () if known is None else known.versions
-        asked = version if version in served or not served else served[0]
-        reply = await self._transport.get(f"/apis/{group}/{asked}/{suffix}", self.options.max_bytes)
+        group_list = self.listing(group)
+        served = () if group_list is None else group_list.versions
+        chosen = version if version in served or not served else served[0]
+        reply = await self._transport.get(
+            f"/apis/{group}/{chosen}/{suffix}", self.options.max_bytes
+        )
         if reply.status == 200:
-            return Delegated(200, metric_list(reply.body, group, asked, version)), "ok"
+            return Delegated(200, metric_list(reply.body, group, chosen, version)), "ok"
         return _error(reply)
 
     def _unavailable(self, why: str) -> Unavailable:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from apiservice.delegate.delegate import Delegate, Delegated
 from apiservice.errors import LoopDetected, RouteNotFound, Unavailable
 from apiservice.provider import MetricResource
-from apiservice.wire.delegated import delegated
+from apiservice.wire.delegationheader import is_delegated
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
 from apiservice.wire.routes import ResourcePath, custom_query, external_query
 
@@ -56,28 +56,28 @@ class Delegation:
             LoopDetected: a server that delegates sent the request.
             Unavailable: the delegate gave no usable answer, or it is not known which has it.
         """
-        resource, metric = _wanted(where, parameters)
+        resource, metric = _requested_metric(where, parameters)
         claims = [
             (delegate, delegate.claims(where.group, resource, metric))
             for delegate in self.delegates
         ]
-        asked = [delegate for delegate, claim in claims if claim]
+        claimants = [delegate for delegate, claim in claims if claim]
         unread = [delegate for delegate, claim in claims if claim is None]
-        if not asked and not unread:
+        if not claimants and not unread:
             return None
-        if delegated(headers):
+        if is_delegated(headers):
             self.loops += 1
             raise LoopDetected(
                 f"another server delegated the request for {metric} to this server, which would "
-                f"delegate it to {(asked or unread)[0].name}: remove one of the two delegates"
+                f"delegate it to {(claimants or unread)[0].name}: remove one of the two delegates"
             )
         suffix = _suffix(where, parameters)
         absent: Delegated | None = None
-        for delegate in asked:
-            found = await delegate.ask(where.group, where.version, suffix)
-            if found.code != 404:
-                return found
-            absent = found
+        for delegate in claimants:
+            answer = await delegate.ask(where.group, where.version, suffix)
+            if answer.code != 404:
+                return answer
+            absent = answer
         if unread:
             raise Unavailable(
                 f"{metric} is not known here, and the metrics of delegate {unread[0].name} are not "
@@ -85,42 +85,42 @@ class Delegation:
             )
         return absent
 
-    def custom_rows(self, own: Sequence[MetricResource]) -> Sequence[MetricResource]:
+    def custom_rows(self, own_rows: Sequence[MetricResource]) -> Sequence[MetricResource]:
         """Return the rows of custom.metrics.k8s.io: this server's own, then the delegates'."""
-        return self._rows(CUSTOM_GROUP, own)
+        return self._rows(CUSTOM_GROUP, own_rows)
 
-    def external_names(self, own: Sequence[str]) -> Sequence[str]:
+    def external_names(self, own_names: Sequence[str]) -> Sequence[str]:
         """Return the names of external.metrics.k8s.io: this server's own, then the delegates'."""
-        found = (row.metric for each in self._lists(EXTERNAL_GROUP) for row in each)
-        return tuple(dict.fromkeys((*own, *found)))
+        names = (row.metric for rows in self._lists(EXTERNAL_GROUP) for row in rows)
+        return tuple(dict.fromkeys((*own_names, *names)))
 
     def _lists(self, group: str) -> list[tuple[MetricResource, ...]]:
-        lists = (each.listing(group) for each in self.delegates if group in each.options.groups)
-        return [found.rows for found in lists if found is not None]
+        lists = (other.listing(group) for other in self.delegates if group in other.options.groups)
+        return [group_list.rows for group_list in lists if group_list is not None]
 
-    def _rows(self, group: str, own: Sequence[MetricResource]) -> tuple[MetricResource, ...]:
+    def _rows(self, group: str, own_rows: Sequence[MetricResource]) -> tuple[MetricResource, ...]:
         lists = self._lists(group)
-        seen = (own, *lists)
-        known = self._merged.get(group)
-        if known is not None and len(known[0]) == len(seen) and all(map(is_, known[0], seen)):
-            return known[1]
-        made = merged(own, lists)
-        self._merged[group] = (seen, made)
+        inputs = (own_rows, *lists)
+        memo = self._merged.get(group)
+        if memo is not None and len(memo[0]) == len(inputs) and all(map(is_, memo[0], inputs)):
+            return memo[1]
+        made = merge_rows(own_rows, lists)
+        self._merged[group] = (inputs, made)
         return made
 
 
-def merged(
-    own: Sequence[MetricResource], lists: Sequence[Sequence[MetricResource]]
+def merge_rows(
+    own_rows: Sequence[MetricResource], lists: Sequence[Sequence[MetricResource]]
 ) -> tuple[MetricResource, ...]:
     """Return rows without duplicates, with one scope per resource: that of its first row."""
     scopes: dict[str, bool] = {}
     rows: dict[tuple[str, str], MetricResource] = {}
-    for some in (own, *lists):
+    for some in (own_rows, *lists):
         for row in some:
             resource = str(row.resource)
             scope = scopes.setdefault(resource, row.namespaced)
-            kept = row if scope == row.namespaced else replace(row, namespaced=scope)
-            rows.setdefault((resource, row.metric), kept)
+            scoped = row if scope == row.namespaced else replace(row, namespaced=scope)
+            rows.setdefault((resource, row.metric), scoped)
     return tuple(rows.values())
 
 
@@ -141,7 +141,7 @@ class _Reader:
             pause = min(EVERY, 2 * pause)
 
 
-def _wanted(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[str, str]:
+def _requested_metric(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[str, str]:
     """Return resource (empty for external metrics) and metric of a path."""
     if where.group == EXTERNAL_GROUP:
         return "", external_query(where.parts, parameters).metric

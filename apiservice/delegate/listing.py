@@ -57,7 +57,7 @@ def versions_of(group: str) -> tuple[str, ...]:
     return CUSTOM_VERSIONS if group == CUSTOM_GROUP else EXTERNAL_VERSIONS
 
 
-def listing(
+def read_listing(
     group: str, bodies: dict[str, bytes], now: float, before: Listing | None = None
 ) -> Listing:
     """Return what the APIResourceLists of the served versions say.

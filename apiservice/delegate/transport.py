@@ -15,7 +15,7 @@ from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.options import DelegateOptions
 from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import certificate_fix
-from apiservice.wire.delegated import DELEGATED
+from apiservice.wire.delegationheader import DELEGATED
 
 if TYPE_CHECKING:
     import httpx
@@ -78,7 +78,7 @@ class HttpTransport:
         """See :class:`Transport`. A 401 is repeated once if there is another token."""
         token = await self._credential.token()
         reply = await self._send(path, limit, token)
-        if reply.status == 401 and self._credential.refused(token):
+        if reply.status == 401 and self._credential.note_refusal(token):
             reply = await self._send(path, limit, await self._credential.token())
         return reply
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from apiservice.documents.aggregated import aggregated
+from apiservice.documents.aggregateddiscovery import aggregated_document
 from apiservice.documents.document import Document
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider, MetricResource
 from apiservice.view.resource import ServedResource, ViewGroup
@@ -78,11 +78,11 @@ class ResourceLists:
 class OtherRows(Protocol):
     """Adds the metrics of other servers to the lists."""
 
-    def custom_rows(self, own: Sequence[MetricResource]) -> Sequence[MetricResource]:
-        """Return the rows of custom.metrics.k8s.io, this server's ``own`` first."""
+    def custom_rows(self, own_rows: Sequence[MetricResource]) -> Sequence[MetricResource]:
+        """Return the rows of custom.metrics.k8s.io, those of this server first."""
 
-    def external_names(self, own: Sequence[str]) -> Sequence[str]:
-        """Return the names of external.metrics.k8s.io, this server's ``own`` first."""
+    def external_names(self, own_names: Sequence[str]) -> Sequence[str]:
+        """Return the names of external.metrics.k8s.io, those of this server first."""
 
 
 class Discovery:
@@ -101,8 +101,8 @@ class Discovery:
         self.own = self if others is None else Discovery(custom, external, views)
         """The documents without the metrics of other servers."""
         if custom is not None:
-            own = custom.resources
-            rows = own if others is None else lambda: others.custom_rows(own())
+            own_rows = custom.resources
+            rows = own_rows if others is None else lambda: others.custom_rows(own_rows())
             self._lists[CUSTOM_GROUP] = ResourceLists(
                 CUSTOM_GROUP, CUSTOM_VERSIONS, rows, _custom_resources
             )
@@ -132,8 +132,10 @@ class Discovery:
 
     def metric_versions(self) -> list[tuple[str, str]]:
         """Every (group, version) of metrics that is served."""
-        own = {view.group for view in self.views}
-        return [(group, version) for group, version in self.group_versions() if group not in own]
+        view_groups = {view.group for view in self.views}
+        return [
+            (group, version) for group, version in self.group_versions() if group not in view_groups
+        ]
 
     def group(self, name: str) -> bytes | None:
         """Return the APIGroup, or None if it is not served."""
@@ -146,16 +148,16 @@ class Discovery:
             return None
         return lists.document(version)
 
-    def aggregated(self, form: Form) -> Document:
+    def aggregated_document(self, form: Form) -> Document:
         """Return all groups in one document; the same one until a resource changes."""
         resources = [lists.resources() for lists in self._lists.values()]
         made = self._aggregated.get(form)
         if made is None or any(map(is_not, made[0], resources)):
             groups = [
-                (name, [(version, found) for version in lists.versions])
-                for (name, lists), found in zip(self._lists.items(), resources, strict=True)
+                (name, [(version, rows) for version in lists.versions])
+                for (name, lists), rows in zip(self._lists.items(), resources, strict=True)
             ]
-            made = self._aggregated[form] = (resources, Document(aggregated(form, groups)))
+            made = self._aggregated[form] = (resources, Document(aggregated_document(form, groups)))
         return made[1]
 
 

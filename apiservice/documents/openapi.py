@@ -18,7 +18,7 @@ from apiservice.documents.openapi_schemas import (
     TYPE_META,
     Json,
     definitions,
-    described,
+    described_reference,
     list_type,
     object_schema,
 )
@@ -66,26 +66,26 @@ _METRIC_QUERY = ("metricLabelSelector", "string", "Restricts the values by the m
 
 def package(group: ViewGroup) -> str:
     """Return what the names of the group's definitions begin with."""
-    own, _, domain = group.group.partition(".")
-    return ".".join([*reversed(domain.split(".")), own, group.version])
+    first, _, domain = group.group.partition(".")
+    return ".".join([*reversed(domain.split(".")), first, group.version])
 
 
 def view_definitions(group: ViewGroup, prefix: str) -> Json:
     """Return all definitions of a group; ``prefix`` starts a ``$ref``."""
-    found: Json = {f"{META}.ObjectMeta": _OBJECT_META, f"{META}.ListMeta": LIST_META}
+    schemas: Json = {f"{META}.ObjectMeta": _OBJECT_META, f"{META}.ListMeta": LIST_META}
     for resource, *_ in group.views:
         name = f"{package(group)}.{resource.kind}"
-        found[name] = _object(group, resource, prefix)
-        found[f"{name}List"] = _list(group, resource, prefix + name, prefix)
-    return found
+        schemas[name] = _object(group, resource, prefix)
+        schemas[f"{name}List"] = _list(group, resource, prefix + name, prefix)
+    return schemas
 
 
 def _object(group: ViewGroup, resource: ViewResource, prefix: str) -> Json:
-    own = resource.schema.get("properties", {})
-    metadata = described(prefix, f"{META}.ObjectMeta", "Standard metadata of the object.")
+    properties = resource.schema.get("properties", {})
+    metadata = described_reference(prefix, f"{META}.ObjectMeta", "Standard metadata of the object.")
     return resource.schema | {
         "type": "object",
-        "properties": {**TYPE_META, "metadata": metadata, **own},
+        "properties": {**TYPE_META, "metadata": metadata, **properties},
         "x-kubernetes-group-version-kind": [_kind(group, resource.kind)],
     }
 
@@ -93,7 +93,9 @@ def _object(group: ViewGroup, resource: ViewResource, prefix: str) -> Json:
 def _list(group: ViewGroup, resource: ViewResource, item: str, prefix: str) -> Json:
     properties = {
         **TYPE_META,
-        "metadata": described(prefix, f"{META}.ListMeta", "Standard metadata of the list."),
+        "metadata": described_reference(
+            prefix, f"{META}.ListMeta", "Standard metadata of the list."
+        ),
         "items": {"type": "array", "items": {"$ref": item}, "description": "The objects."},
     }
     kind = f"{resource.kind}List"
@@ -110,11 +112,11 @@ def view_operations(group: ViewGroup) -> list[Operation]:
     operations: list[Operation] = []
     for resource, *_ in group.views:
         everywhere = "ForAllNamespaces" if resource.namespaced else ""
-        operations.append(_listing(group, resource, "", everywhere))
+        operations.append(_list_operation(group, resource, "", everywhere))
         below = ""
         if resource.namespaced:
             below = "namespaces/{namespace}/"
-            operations.append(_listing(group, resource, below, "InNamespace"))
+            operations.append(_list_operation(group, resource, below, "InNamespace"))
         operations.append(
             Operation(
                 f"/apis/{group.api_version}/{below}{resource.plural}/{{name}}",
@@ -126,7 +128,7 @@ def view_operations(group: ViewGroup) -> list[Operation]:
     return operations
 
 
-def _listing(group: ViewGroup, resource: ViewResource, below: str, scope: str) -> Operation:
+def _list_operation(group: ViewGroup, resource: ViewResource, below: str, scope: str) -> Operation:
     return Operation(
         f"/apis/{group.api_version}/{below}{resource.plural}",
         f"{package(group)}.{resource.kind}List",

@@ -52,7 +52,7 @@ def definitions(group: str, version: str, prefix: str) -> Json:
     }
 
 
-def described(prefix: str, name: str, words: str) -> Json:
+def described_reference(prefix: str, name: str, words: str) -> Json:
     """Return a reference to a definition, with a description."""
     # Siblings of $ref are ignored in both dialects: a description needs allOf.
     return {"allOf": [{"$ref": prefix + name}], "description": words}
@@ -67,7 +67,9 @@ def object_schema(properties: Json, required: list[str], words: str) -> Json:
 def _list(group: str, version: str, item: str, prefix: str) -> Json:
     kind = list_type(group, version).rpartition(".")[2]
     properties = TYPE_META | {
-        "metadata": described(prefix, f"{META}.ListMeta", "Standard metadata of the list."),
+        "metadata": described_reference(
+            prefix, f"{META}.ListMeta", "Standard metadata of the list."
+        ),
         "items": {
             "type": "array",
             "items": {"$ref": prefix + item},
@@ -82,13 +84,13 @@ def _list(group: str, version: str, item: str, prefix: str) -> Json:
 
 def _measurement(prefix: str, window: str) -> Json:
     return {
-        "timestamp": described(prefix, f"{META}.Time", "When the value was measured."),
+        "timestamp": described_reference(prefix, f"{META}.Time", "When the value was measured."),
         window: {
             "type": "integer",
             "format": "int64",
             "description": "Seconds before the timestamp that the value is a mean over.",
         },
-        "value": described(prefix, _QUANTITY, "The value."),
+        "value": described_reference(prefix, _QUANTITY, "The value."),
     }
 
 
@@ -96,9 +98,13 @@ def _value_v1beta1(prefix: str) -> Json:
     properties = (
         TYPE_META
         | {
-            "describedObject": described(prefix, _REFERENCE, "The object the value is about."),
+            "describedObject": described_reference(
+                prefix, _REFERENCE, "The object the value is about."
+            ),
             "metricName": {"type": "string", "description": "The metric's name."},
-            "selector": described(prefix, f"{META}.LabelSelector", "The metric's selector."),
+            "selector": described_reference(
+                prefix, f"{META}.LabelSelector", "The metric's selector."
+            ),
         }
         | _measurement(prefix, "window")
     )
@@ -110,8 +116,10 @@ def _value_v1beta2(prefix: str, identifier: str) -> Json:
     properties = (
         TYPE_META
         | {
-            "describedObject": described(prefix, _REFERENCE, "The object the value is about."),
-            "metric": described(prefix, identifier, "The metric."),
+            "describedObject": described_reference(
+                prefix, _REFERENCE, "The object the value is about."
+            ),
+            "metric": described_reference(prefix, identifier, "The metric."),
         }
         | _measurement(prefix, "windowSeconds")
     )
@@ -122,7 +130,9 @@ def _value_v1beta2(prefix: str, identifier: str) -> Json:
 def _metric_identifier(prefix: str) -> Json:
     properties = {
         "name": {"type": "string", "description": "The metric's name."},
-        "selector": described(prefix, f"{META}.LabelSelector", "The selector of the request."),
+        "selector": described_reference(
+            prefix, f"{META}.LabelSelector", "The selector of the request."
+        ),
     }
     return object_schema(properties, ["name", "selector"], "A metric's name and selector.")
 

@@ -18,16 +18,16 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
 
-from apiservice.documents.aggregated import media_type, wants_aggregated
+from apiservice.documents.aggregateddiscovery import media_type, wants_aggregated
 from apiservice.documents.discovery import Discovery
 from apiservice.documents.document import Document
 from apiservice.documents.health import ENDPOINTS, HealthRegistry
 from apiservice.documents.openapi import OpenApi
 from apiservice.documents.probes import add_health_page, health_response
 from apiservice.errors import ApiError, Internal, MethodNotAllowed, RouteNotFound
-from apiservice.runtime.steps import paced
+from apiservice.runtime.steps import run_in_slices
 from apiservice.wire.accept import accept_header
-from apiservice.wire.delegated import DELEGATED
+from apiservice.wire.delegationheader import DELEGATED
 
 _json = msgspec.json.Encoder().encode
 _READ = ["GET", "HEAD"]
@@ -65,7 +65,7 @@ def create_pages(
 
     @app.api_route("/metrics", methods=_READ)
     async def metrics() -> Response:
-        text = await paced(exposition(registry))
+        text = await run_in_slices(exposition(registry))
         return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return app
@@ -133,14 +133,14 @@ def _add_discovery(app: FastAPI, discovery: Discovery) -> None:
         form = wants_aggregated(accept_header(request.scope["headers"]))
         if form is None:
             return _json_response(discovery.group_list, headers={"vary": "Accept"})
-        response = _document(request, discovery.aggregated(form))
+        response = _document(request, discovery.aggregated_document(form))
         response.headers["content-type"] = media_type(form)
         return response
 
     @app.get("/apis/{group}")
     @app.get("/apis/{group}/")
     async def group(group: str) -> Response:
-        return _found(discovery.group(group))
+        return _found_response(discovery.group(group))
 
     @app.get("/apis/{group}/{version}")
     @app.get("/apis/{group}/{version}/")
@@ -148,10 +148,10 @@ def _add_discovery(app: FastAPI, discovery: Discovery) -> None:
         # A server that delegates lists only what this server has: two servers that delegate to
         # each other would list each other's metrics forever.
         shown = discovery.own if DELEGATED in request.headers else discovery
-        return _found(shown.resource_list(group, version))
+        return _found_response(shown.resource_list(group, version))
 
 
-def _found(body: bytes | None) -> Response:
+def _found_response(body: bytes | None) -> Response:
     if body is None:
         raise RouteNotFound
     return _json_response(body)
@@ -172,11 +172,11 @@ def _add_openapi(app: FastAPI, openapi: OpenApi, clock: Callable[[], float]) -> 
         document = openapi.v3.get(name)
         if document is None:
             raise HTTPException(404)
-        asked = request.query_params.get("hash", "")
-        if asked not in ("", document.hash):
+        asked_hash = request.query_params.get("hash", "")
+        if asked_hash not in ("", document.hash):
             return Response(status_code=301, headers={"location": openapi.url(name, document)})
         response = _document(request, document)
-        if asked:
+        if asked_hash:
             # The URL contains the hash of the content, so the content never changes.
             response.headers["cache-control"] = "public, immutable"
             response.headers["expires"] = formatdate(

@@ -111,7 +111,7 @@ class Acceptor:
             return self._no_more_files()
         connection.setblocking(False)
         address = peer_address(name)
-        if self._context is None or self.handshakes.admitted(address):
+        if self._context is None or self.handshakes.admit(address):
             shake = self._loop.create_task(self._shake(connection, address))
             shake.add_done_callback(lambda done: _hang_up(done, connection))
             self.handshakes.begin(address, shake)

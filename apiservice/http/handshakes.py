@@ -83,7 +83,7 @@ class Handshakes:
     def __len__(self) -> int:
         return self._count
 
-    def admitted(self, address: str) -> bool:
+    def admit(self, address: str) -> bool:
         """Return whether this address may start another handshake now; count it if not."""
         now = self._clock()
         proxy = self._proxies.get(address)
@@ -93,8 +93,8 @@ class Handshakes:
             rate = self._rates.get(address)
             quiet = rate is None or rate.quiet(now)
             if rate is None:
-                each = self._options.handshakes_per_second / 4
-                rate = self._rates[address] = _Bucket(each, now)
+                per_address = self._options.handshakes_per_second / 4
+                rate = self._rates[address] = _Bucket(per_address, now)
             allowed = rate.take(now) and (self._all.take(now) or (quiet and self._quiet.take(now)))
         if not allowed:
             self._stats.refuse("handshake-rate", address)
@@ -108,7 +108,7 @@ class Handshakes:
         self._count += 1
         task.add_done_callback(lambda done: self._end(address, done))
 
-    def proven(self, address: str) -> None:
+    def note_proxy(self, address: str) -> None:
         """Record that a client at this address has proven a front proxy's certificate."""
         if address not in self._proxies:
             rate = 4 * self._options.handshakes_per_second
@@ -118,7 +118,7 @@ class Handshakes:
         """Cancel the oldest handshake of the address that has most; False if there is none."""
         if not self._running:
             return False
-        address = max(self._running, key=lambda each: len(self._running[each]))
+        address = max(self._running, key=lambda client: len(self._running[client]))
         task = next(iter(self._running[address]))
         self._stats.refuse("handshakes", address)
         task.cancel()
@@ -132,7 +132,7 @@ class Handshakes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def done(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until no handshake is in progress."""
         while self._running:
             tasks = [task for some in self._running.values() for task in some]

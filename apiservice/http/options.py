@@ -99,8 +99,8 @@ class ServingStats:
         """Count a connection that a limit refused or ended; log it once a minute, with facts."""
         self.refused[limit] += 1
         total, now = self.refused[limit], time.monotonic()
-        at, before = self._said.get(limit, (-inf, 0))
-        if now - at >= _LOG_EVERY:
+        logged, before = self._said.get(limit, (-inf, 0))
+        if now - logged >= _LOG_EVERY:
             self._said[limit] = (now, total)
             log.warning(
                 "connections refused",

@@ -45,11 +45,11 @@ def of_tls(connection: ssl.SSLObject | None) -> Peer | None:
     leaf = connection.getpeercert(binary_form=True)
     if not leaf:
         return None
-    chain = _presented(connection)
+    chain = _presented_chain(connection)
     return Peer(chain if chain and chain[0] == leaf else (leaf,))
 
 
-def _presented(connection: ssl.SSLObject) -> tuple[bytes, ...]:
+def _presented_chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
     """Return the client's chain: a public method in Python 3.13, before it of the inner object.
 
     Without either only the leaf is known, and a client whose CA is behind an intermediate that is

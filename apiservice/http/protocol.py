@@ -198,11 +198,11 @@ class Connection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=self._kept(version),
+            keep_alive=self._keeps_alive(version),
             on_response=self.on_response_complete,
         )
 
-    def _kept(self, version: str) -> bool:
+    def _keeps_alive(self, version: str) -> bool:
         wanted = version == "1.1" and self.parser.should_keep_alive()
         return wanted and self.options.keep_alive > 0 and not self.draining
 

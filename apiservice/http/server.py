@@ -86,7 +86,7 @@ class Server:
             "stats": self.stats,
             "slots": self._slots,
             "proven": staticmethod(proven or (lambda _: False)),
-            "proxy_seen": staticmethod(self._proxy_seen),
+            "proxy_seen": staticmethod(self._note_proxy),
             "last_gone": self._last_gone.set,
         }
         self._protocol = type("BoundConnection", (Connection,), bound)
@@ -125,8 +125,8 @@ class Server:
         for connection in tuple(self._state.connections):
             if connection.proxy:  # type: ignore[union-attr]  # our class
                 peer: Peer = connection.peer  # type: ignore[union-attr]  # our class
-                known = newest.setdefault(connection.address, peer)  # type: ignore[union-attr]  # our class
-                if peer.since > known.since:
+                other = newest.setdefault(connection.address, peer)  # type: ignore[union-attr]  # our class
+                if peer.since > other.since:
                     newest[connection.address] = peer  # type: ignore[union-attr]  # our class
         return newest.values()
 
@@ -179,7 +179,7 @@ class Server:
             connection.shutdown()
         try:
             async with asyncio.timeout(self._options.shutdown_seconds):
-                await self._gone(acceptor)
+                await self._wait_for_end(acceptor)
         except TimeoutError:
             log.warning("connections cut at shutdown", count=self.connections)
             await acceptor.handshakes.cancel()
@@ -192,10 +192,10 @@ class Server:
             self._sweeper.cancel()
         self._acceptor = None
 
-    async def _gone(self, acceptor: Acceptor) -> None:
+    async def _wait_for_end(self, acceptor: Acceptor) -> None:
         try:
             async with asyncio.timeout(LAST_REQUEST):
-                await acceptor.handshakes.done()
+                await acceptor.handshakes.wait_for_end()
         except TimeoutError:
             await acceptor.handshakes.cancel()
         self._last_gone.clear()
@@ -204,9 +204,9 @@ class Server:
             self._last_gone.clear()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
 
-    def _proxy_seen(self, address: str) -> None:
+    def _note_proxy(self, address: str) -> None:
         if self._acceptor is not None:
-            self._acceptor.handshakes.proven(address)
+            self._acceptor.handshakes.note_proxy(address)
 
     def _connect(self) -> asyncio.Protocol:
         return self._protocol(  # type: ignore[no-any-return]  # our class
@@ -250,7 +250,7 @@ def bind(options: ServingOptions) -> socket.socket:
 
 
 def _family(options: ServingOptions) -> socket.AddressFamily:
-    found = socket.getaddrinfo(
+    addresses = socket.getaddrinfo(
         options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
-    return found[0][0]
+    return addresses[0][0]

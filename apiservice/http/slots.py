@@ -96,11 +96,11 @@ class Slots:
         if not self._idle:
             return False
         most = max(self._by_address.values())
-        crowd = (each for each in self._idle if self._by_address[each.address] == most)
+        crowd = (stranger for stranger in self._idle if self._by_address[stranger.address] == most)
         return self._close(next(crowd, None) or next(iter(self._idle)))
 
     def _evict_of(self, address: str) -> bool:
-        victim = next((each for each in self._idle if each.address == address), None)
+        victim = next((stranger for stranger in self._idle if stranger.address == address), None)
         return victim is not None and self._close(victim)
 
     def _close(self, victim: Holder) -> bool:

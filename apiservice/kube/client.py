@@ -73,9 +73,9 @@ async def call(
         most=_MOST_ANSWER if most is None else most,
     )
     if not 200 <= response.status <= 299:
-        said = _status(answer)
+        status = _status(answer)
         raise ClusterAnswerError(
-            f"{method} {path}: {response.status} {said.message}", response.status, said.reason
+            f"{method} {path}: {response.status} {status.message}", response.status, status.reason
         )
     return answer
 

@@ -104,8 +104,8 @@ class ClusterClient:
     ) -> None:
         self.configuration = configuration
         self._headers = headers
-        named = {role: getattr(configuration, role) for role in _ROLES}
-        self._files = {role: Path(name) for role, name in named.items() if name}
+        names = {role: getattr(configuration, role) for role in _ROLES}
+        self._files = {role: Path(name) for role, name in names.items() if name}
         self._seen: Stamp = self._stamp()  # before reading: a change while reading counts
         self._looked = -LOOK
         self._read = self._contents()
@@ -189,7 +189,7 @@ class ClusterClient:
         """Return the content of each file that is there, by its role."""
         return {role: file.read_bytes() for role, file in self._files.items()}
 
-    def _renewed(self) -> dict[str, bytes]:
+    def _renewed_pair(self) -> dict[str, bytes]:
         """Return the certificate and key that a credential plugin returned last."""
         plugin = self.configuration.refresh_api_key_hook
         pair = plugin.pair if isinstance(plugin, CredentialPlugin) else None
@@ -200,10 +200,10 @@ class ClusterClient:
         if now - self._looked < LOOK:
             return
         self._looked = now
-        seen, renewed = self._stamp(), self._renewed()
-        if seen == self._seen and renewed.items() <= self._read.items():
+        file_stamp, renewed = self._stamp(), self._renewed_pair()
+        if file_stamp == self._seen and renewed.items() <= self._read.items():
             return
-        self._seen = seen
+        self._seen = file_stamp
         try:
             read = self._read | self._contents() | renewed
             if read == self._read:  # kubelet replaces all files of the folder with each new token
@@ -215,10 +215,10 @@ class ClusterClient:
         self._read = read
         self._retired.append(self.connections)
         self.connections = fresh
-        log.info("cluster CA or client certificate read again", files=self._named())
+        log.info("cluster CA or client certificate read again", files=self._file_names())
 
-    def _named(self) -> list[str]:
-        plugin = ["the credential plugin"] if self._renewed() else []
+    def _file_names(self) -> list[str]:
+        plugin = ["the credential plugin"] if self._renewed_pair() else []
         return [*map(str, self._files.values()), *plugin]
 
     def _connect(self, contents: Mapping[str, bytes]) -> _Connections:
@@ -227,8 +227,8 @@ class ClusterClient:
             files = {role: Path(folder) / role for role in contents}
             for role, content in contents.items():
                 files[role].write_bytes(content)
-            named: dict[str, Any] = {role: str(file) for role, file in files.items()}
-            return _Connections(replace(self.configuration, **named), self._headers)
+            paths: dict[str, Any] = {role: str(file) for role, file in files.items()}
+            return _Connections(replace(self.configuration, **paths), self._headers)
 
 
 class _Connections:

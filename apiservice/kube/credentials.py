@@ -45,13 +45,13 @@ class RotatedTokenFile:
 
     def __call__(self, configuration: Any) -> None:
         """Runs before each request. An empty file leaves the last token in use."""
-        seen = stamp((self._path,))
-        if seen == self._seen:
+        file_stamp = stamp((self._path,))
+        if file_stamp == self._seen:
             return
         token = self._path.read_text().strip()
         if token:
             configuration.api_key["BearerToken"] = f"Bearer {token}"
-            self._seen = seen
+            self._seen = file_stamp
 
 
 class CredentialPlugin:

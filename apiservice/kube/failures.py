@@ -28,8 +28,8 @@ def transport_failure(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        found = error.certificate_error
-        return f"certificate verify failed: {getattr(found, 'verify_message', '') or found}"
+        reason = error.certificate_error
+        return f"certificate verify failed: {getattr(reason, 'verify_message', '') or reason}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return str(connect_failure(error.host, error.port, error.os_error))
     return str(error) or type(error).__name__

@@ -55,8 +55,8 @@ async def load_kubeconfig(configuration: Any, source: str, context: str | None) 
                 f"kubeconfig {source} has no current-context; name a context, or set one with "
                 f"`kubectl config use-context`"
             )
-        if context and context not in (known := _names(merged["contexts"])):
-            near = nearest(context, known)
+        if context and context not in (names := _names(merged["contexts"])):
+            near = nearest(context, names)
             hint = f"did you mean {' or '.join(near)}? S" if near else "s"
             raise ClusterError(
                 f"context {context!r} is not in kubeconfig {source}; "
@@ -145,13 +145,13 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
 
 
 class _Merger(kubeconfig_merger):  # type: ignore[misc]  # the base carries no annotations
-    """The library's, with files that :func:`_checked` has read."""
+    """The library's, with files that :func:`_read_kubeconfig` has read."""
 
     config_merged: Any
 
     def load_config(self, path: str) -> None:
         """Merge one file into the configuration."""
-        content = _checked(Path(path))
+        content = _read_kubeconfig(Path(path))
         if self.config_merged is None:
             self.config_merged = kubeconfig_node(
                 path, {**content, **{name: [] for name in _LISTS}}, path
@@ -162,7 +162,7 @@ class _Merger(kubeconfig_merger):  # type: ignore[misc]  # the base carries no a
             self.config_merged.value["current-context"] = content["current-context"]
 
 
-def _checked(file: Path) -> dict[str, Any]:
+def _read_kubeconfig(file: Path) -> dict[str, Any]:
     """Return a file's content; raises ClusterError if it does not have a kubeconfig's shape."""
     try:
         content = document(file.read_bytes())

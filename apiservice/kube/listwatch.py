@@ -234,21 +234,21 @@ async def _lines(
         GarbledError: more than ``limit`` bytes came without an event.
     """
     loop = asyncio.get_running_loop()
-    rest, without, since = bytearray(), 0, loop.time()
+    line, without, since = bytearray(), 0, loop.time()
     async for chunk in response.content.iter_any():
         heard()
         *whole, tail = chunk.split(b"\n")
         without += len(chunk)
         for part in whole:
-            rest += part
-            if rest.strip():
+            line += part
+            if line.strip():
                 without = 0
-                yield bytes(rest)
-            rest.clear()
+                yield bytes(line)
+            line.clear()
             if loop.time() - since >= _SLICE:
                 await asyncio.sleep(0)
                 since = loop.time()
-        rest += tail
+        line += tail
         if without > limit:
             raise GarbledError(f"more than {limit} bytes of a watch without an event")
 

@@ -12,14 +12,14 @@ class Outages:
 
     def begins(self, who: object, cause: str) -> bool:
         """Record a failure. Return whether the cause is new, so that the caller logs it."""
-        known = self.known(cause)
+        was_known = self.has_cause_in(cause)
         self._failing[who] = cause
-        return not known
+        return not was_known
 
     def ends(self, who: object) -> None:
         """Record that this one no longer fails."""
         self._failing.pop(who, None)
 
-    def known(self, text: str) -> bool:
+    def has_cause_in(self, text: str) -> bool:
         """Return whether the text names a current cause."""
         return any(cause in text for cause in self._failing.values())

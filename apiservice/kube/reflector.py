@@ -30,7 +30,7 @@ from apiservice.kube.listwatch import (
 from apiservice.kube.outages import Outages
 from apiservice.kube.pages import Pages
 from apiservice.runtime.log import LateLog
-from apiservice.runtime.steps import Steps, paced
+from apiservice.runtime.steps import Steps, run_in_slices
 
 log = LateLog(__name__)
 
@@ -77,10 +77,10 @@ class Large(Collection[T], Protocol[T]):
     def lose(self, namespace: str, name: str) -> None:
         """Remove an object that can no longer be read. The namespace of a node is empty."""
 
-    def replacing(self, items: Sequence[T]) -> Steps[None]:
+    def replace_in_steps(self, items: Sequence[T]) -> Steps[None]:
         """``replace`` in steps. Readers see the collection between the steps."""
 
-    def known(self, item: T) -> T:
+    def intern(self, item: T) -> T:
         """Return the collection's own object if it equals ``item``, else ``item``.
 
         So a list of objects that are known already takes no memory beside the collection.
@@ -104,7 +104,7 @@ class Reflector(Generic[T]):
         path: the collection, such as ``/api/v1/pods``; the selectors narrow it
             (``metadata.name=x`` for one object).
         decode: reads one object's JSON; an object for which it raises is left out and counted.
-        into: what to update. A collection that has ``replacing`` is replaced in steps.
+        into: what to update. A collection that has ``replace_in_steps`` is replaced in steps.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Reflector(Generic[T]):
                         return
                     await self._watch(self._version or "")
                 except Exception as error:  # one bad response must never end the loop
-                    self._failed(error)
+                    self._note_failure(error)
                     await asyncio.sleep(self._pause())
         finally:
             self.connected = False
@@ -191,15 +191,15 @@ class Reflector(Generic[T]):
             page = await self._requests.page(token)
             self.last_contact = self._clock()
             await asyncio.sleep(0)
-            await paced(self._decoded(page.items, items))
+            await run_in_slices(self._decode_page(page.items, items))
             token = page.token
             if not pages.more(token, page.items):
                 break
-        replacing = getattr(self._into, "replacing", None)
-        if replacing is None:
+        replace_in_steps = getattr(self._into, "replace_in_steps", None)
+        if replace_in_steps is None:
             self._into.replace(items)
         else:
-            await paced(replacing(items))
+            await run_in_slices(replace_in_steps(items))
         self._version = page.version
         self.lists += 1
         self.synced_event.set()
@@ -210,14 +210,14 @@ class Reflector(Generic[T]):
         began = loop.time()
         answered = 0.0
 
-        def watched() -> None:
+        def note_answer() -> None:
             nonlocal answered
             answered = answered or loop.time()
-            self._watched()
+            self._note_contact()
 
         try:
             async with asyncio.timeout(self._options.longest_watch) as deadline:
-                async for event in self._requests.watch(version, watched):
+                async for event in self._requests.watch(version, note_answer):
                     self._apply(event)
                     self._failures = 0
         except TimeoutError:
@@ -249,11 +249,11 @@ class Reflector(Generic[T]):
         if event.version:
             self._version = event.version
 
-    def _decoded(self, page: Sequence[msgspec.Raw], into: list[T]) -> Steps[None]:
-        known = getattr(self._into, "known", None)
+    def _decode_page(self, page: Sequence[msgspec.Raw], into: list[T]) -> Steps[None]:
+        intern = getattr(self._into, "intern", None)
         for raw in page:
             if (item := self._read(raw)) is not None:
-                into.append(item if known is None else known(item))
+                into.append(item if intern is None else intern(item))
             yield
 
     def _read(self, raw: msgspec.Raw) -> T | None:
@@ -276,7 +276,7 @@ class Reflector(Generic[T]):
         if lose is not None and key.name:
             lose(key.namespace, key.name)
 
-    def _watched(self) -> None:
+    def _note_contact(self) -> None:
         self.connected = True
         self.last_contact = self._clock()
         self.denied = False
@@ -285,7 +285,7 @@ class Reflector(Generic[T]):
             self.last_error = ""
             self._outages.ends(self)
 
-    def _failed(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         """Record the error, and decide whether to resume or to list again."""
         if isinstance(error, ExpiredError | GarbledError | RefusedError) or self._failures > 0:
             # After more than one lost connection, resuming is not reliable: a restored etcd

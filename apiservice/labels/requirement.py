@@ -97,10 +97,10 @@ def predicate(requirement: Requirement) -> Predicate:
         return lambda labels: key in labels
     if op == ABSENT:
         return lambda labels: key not in labels
-    return _ordering(key, op, int(values[0]))
+    return _bound_predicate(key, op, int(values[0]))
 
 
-def _ordering(key: str, op: str, bound: int) -> Predicate:
+def _bound_predicate(key: str, op: str, bound: int) -> Predicate:
     def holds(labels: Mapping[str, str]) -> bool:
         number = integer(labels.get(key, ""))
         if number is None:

@@ -150,7 +150,7 @@ class _Parser:
                 return requirements
             self._expect((",",), "',' or 'end of string'")
             if not _identifier(self._peek()) and self._peek() != "!":
-                raise self._unexpected("identifier after ','")
+                raise self._unexpected_token("identifier after ','")
         return requirements
 
     def _requirement(self) -> Requirement:
@@ -158,8 +158,10 @@ class _Parser:
         if absent:
             self._take()
         if not _identifier(self._peek()):
-            raise self._unexpected("identifier" if absent else "!, identifier, or 'end of string'")
-        key = self._checked(check_key)
+            raise self._unexpected_token(
+                "identifier" if absent else "!, identifier, or 'end of string'"
+            )
+        key = self._take_checked(check_key)
         if absent:
             return Requirement(key, ABSENT, ())
         if self._peek() in ("", ","):
@@ -184,8 +186,8 @@ class _Parser:
 
     def _value(self) -> str:
         if not _identifier(self._peek()):
-            raise self._unexpected("identifier")
-        return self._checked(check_value)
+            raise self._unexpected_token("identifier")
+        return self._take_checked(check_value)
 
     def _peek(self) -> str:
         return self._tokens[self._next][0]
@@ -196,18 +198,20 @@ class _Parser:
 
     def _expect(self, tokens: tuple[str, ...], words: str) -> str:
         if self._peek() not in tokens:
-            raise self._unexpected(words)
+            raise self._unexpected_token(words)
         return self._take()
 
-    def _checked(self, check: Callable[[str], str | None]) -> str:
+    def _take_checked(self, check: Callable[[str], str | None]) -> str:
         token, offset = self._tokens[self._next]
         if (fault := check(token)) is not None:
-            raise SelectorError(f"{_shown(token)} at character {offset}: {fault}")
+            raise SelectorError(f"{_quote_token(token)} at character {offset}: {fault}")
         return self._take()
 
-    def _unexpected(self, expected: str) -> SelectorError:
+    def _unexpected_token(self, expected: str) -> SelectorError:
         token, offset = self._tokens[self._next]
-        return SelectorError(f"found {_shown(token)} at character {offset}, expected: {expected}")
+        return SelectorError(
+            f"found {_quote_token(token)} at character {offset}, expected: {expected}"
+        )
 
 
 def _check_size(requirements: int, values: int) -> None:
@@ -221,7 +225,7 @@ def _identifier(token: str) -> bool:
     return token != "" and token[0] not in "=!(),<>"
 
 
-def _shown(token: str) -> str:
+def _quote_token(token: str) -> str:
     return f"'{token}'" if len(token) <= 80 else f"'{token[:80]}…'"
 
 

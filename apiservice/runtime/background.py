@@ -70,33 +70,33 @@ class Background:
         if essential:
             self._essential.add(name)
 
-        async def kept() -> None:
+        async def run_again() -> None:
             while True:
                 try:
                     await loop()
                 except Exception as error:
-                    pause = self._failed(name, error)
+                    pause = self._note_failure(name, error)
                 else:
                     return
                 await asyncio.sleep(pause)
 
-        return kept
+        return run_again
 
     def every(self, name: str, seconds: float, act: Callable[[], None]) -> Kept:
         """Return a loop that calls ``act`` every so many seconds; a failure costs one call."""
         self.failures.setdefault(name, 0)
 
-        async def repeated() -> None:
+        async def run_repeatedly() -> None:
             while True:
                 await asyncio.sleep(seconds)
                 try:
                     act()
                 except Exception as error:
-                    self._failed(name, error)
+                    self._note_failure(name, error)
                 else:
                     self._troubles.pop(name, None)
 
-        return repeated
+        return run_repeatedly
 
     def problem(self) -> str | None:
         """The essential task that keeps failing, and why; None if there is none."""
@@ -113,17 +113,17 @@ class Background:
     def _wait(self, trouble: _Trouble) -> float:
         return min(self._longest, self._pause * 2.0 ** min(trouble.in_a_row - 1, 16))
 
-    def _failed(self, name: str, error: Exception) -> float:
+    def _note_failure(self, name: str, error: Exception) -> float:
         """Log and count a failure. Return the seconds to pause."""
         now, text = self._clock(), _describe(error)
-        known = self._troubles.get(name)
+        trouble = self._troubles.get(name)
         self.failures[name] += 1
-        if known is None or self._steady(known, now):
-            known = self._troubles[name] = _Trouble(now, now, "")
+        if trouble is None or self._steady(trouble, now):
+            trouble = self._troubles[name] = _Trouble(now, now, "")
         else:
-            known.in_a_row += 1
-            known.last = now
-        if text != known.error:
+            trouble.in_a_row += 1
+            trouble.last = now
+        if text != trouble.error:
             # The traceback is logged once: the same failure may repeat every few seconds.
             log.error(
                 "background task failed and will run again",
@@ -132,8 +132,8 @@ class Background:
                 hint="this is a bug: report it with this line; the last good state stays in use",
                 exc_info=error,
             )
-        known.error = text
-        return self._wait(known)
+        trouble.error = text
+        return self._wait(trouble)
 
 
 def _describe(error: Exception) -> str:

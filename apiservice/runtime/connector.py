@@ -30,10 +30,10 @@ class Connector(aiohttp.TCPConnector):
         super().__init__(resolver=Resolver(), **named)
         self._open: WeakSet[_Protocol] = WeakSet()
         """Weak: the protocol of a tunnel through a proxy never sees that its connection ends."""
-        factory: Any = partial(_Protocol, loop=self._loop, opened=self._opened)
+        factory: Any = partial(_Protocol, loop=self._loop, opened=self._track_protocol)
         self._factory = factory
 
-    def _opened(self, protocol: _Protocol) -> None:
+    def _track_protocol(self, protocol: _Protocol) -> None:
         if self._closed:  # the handshake was complete only now
             protocol.end()
         else:

@@ -39,17 +39,17 @@ class Changes:
         Args:
             at_once: do not wait for a second check.
         """
-        found = stamp(self._paths)
-        settled, self._last = at_once or found == self._last, found
-        if not settled or found == self._taken:
+        file_stamp = stamp(self._paths)
+        settled, self._last = at_once or file_stamp == self._last, file_stamp
+        if not settled or file_stamp == self._taken:
             return False
-        self._taken = found
+        self._taken = file_stamp
         return True
 
 
 def _one(path: Path) -> tuple[int, int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

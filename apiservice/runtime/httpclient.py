@@ -48,7 +48,7 @@ class HttpClient:
         connections: int = 100,
         idle: float = 15.0,
     ) -> None:
-        self._headers = _encoded(headers)
+        self._headers = _encode_headers(headers)
         self._client = httpx.AsyncClient(
             transport=_Transport(tls, connections, idle),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -83,7 +83,7 @@ class HttpClient:
             request = httpx.Request(
                 method,
                 url,
-                headers=[*self._headers, *_encoded(headers)],
+                headers=[*self._headers, *_encode_headers(headers)],
                 content=body or None,
                 extensions={_SERVER_NAME: server_name} if server_name else None,
             )
@@ -100,7 +100,7 @@ class HttpClient:
         await self._client.aclose()
 
 
-def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return headers in UTF-8, as aiohttp writes them: httpx takes ASCII only."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     return [(name.encode(), value.encode()) for name, value in pairs]

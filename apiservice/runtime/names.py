@@ -117,39 +117,39 @@ def lookups() -> NameLookups:
     return room
 
 
-def _remember(known: OrderedDict[_K, _V], key: _K, thing: _V) -> None:
+def _remember(memory: OrderedDict[_K, _V], key: _K, thing: _V) -> None:
     """Add to a bounded memory; the oldest goes."""
-    known[key] = thing
-    known.move_to_end(key)
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
+    memory[key] = thing
+    memory.move_to_end(key)
+    if len(memory) > _REMEMBERED:
+        memory.popitem(last=False)
 
 
 def _start(host: str, port: int, family: int) -> asyncio.Future[list[str]]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def settle(found: list[str] | None, error: OSError | None) -> None:
+    def settle(addresses: list[str] | None, error: OSError | None) -> None:
         if answer.cancelled():
             return
         if error is not None:
             answer.set_exception(error)
         else:
-            answer.set_result(found or [])
+            answer.set_result(addresses or [])
 
     def work() -> None:
-        found, failed = None, None
+        addresses, failed = None, None
         try:
             infos = socket.getaddrinfo(
                 host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
             )
-            found = list(dict.fromkeys(_text(address) for _, _, _, _, address in infos))
+            addresses = list(dict.fromkeys(_text(address) for _, _, _, _, address in infos))
         except OSError as error:
             failed = error
         except UnicodeError as error:  # a label of more than 63 characters
             failed = socket.gaierror(socket.EAI_NONAME, f"not a host name: {error}")
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, found, failed)
+            loop.call_soon_threadsafe(settle, addresses, failed)
 
     # A daemon: a look-up that hangs does not hold up the end of the process.
     thread = threading.Thread(target=work, name=f"look up {host}"[:40], daemon=True)

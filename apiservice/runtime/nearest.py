@@ -15,7 +15,7 @@ _LONGEST: Final = 253
 
 def nearest(
     name: str,
-    known: Iterable[str],
+    known_names: Iterable[str],
     count: int = 3,
     *,
     cutoff: float = _CUTOFF,
@@ -25,17 +25,17 @@ def nearest(
 
     Args:
         name: the unknown name.
-        known: the names that exist.
+        known_names: the names that exist.
         count: names that are returned at most.
         cutoff: the least likeness, from 0 to 1.
         parts: also return names that contain ``name`` or that ``name`` contains.
     """
-    return at_once(compared(name, known, count, cutoff=cutoff, parts=parts))
+    return at_once(nearest_in_steps(name, known_names, count, cutoff=cutoff, parts=parts))
 
 
-def compared(
+def nearest_in_steps(
     name: str,
-    known: Iterable[str],
+    known_names: Iterable[str],
     count: int = 3,
     *,
     cutoff: float = _CUTOFF,
@@ -47,7 +47,7 @@ def compared(
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(name)
     ranked: set[tuple[float, str]] = set()
-    for other in known:
+    for other in known_names:
         matcher.set_seq1(other)
         near = matcher.real_quick_ratio() >= cutoff and matcher.quick_ratio() >= cutoff
         score = matcher.ratio() if near else 0.0

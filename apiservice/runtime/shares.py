@@ -90,8 +90,8 @@ class Shares:
 
     Args:
         places: how many there are.
-        kept: places that only shared work may take.
-        each: places that one namespace may hold; half of those that are not kept by default.
+        shared_only: places that only shared work may take.
+        per_namespace: places that one namespace may hold; half of the rest by default.
         waiting: requests of one namespace that may wait.
         all_waiting: requests that may wait, shared work included.
         seconds: how long a request waits for its place.
@@ -101,15 +101,17 @@ class Shares:
         self,
         places: int,
         *,
-        kept: int = 0,
-        each: int | None = None,
+        shared_only: int = 0,
+        per_namespace: int | None = None,
         waiting: int = 64,
         all_waiting: int = 1024,
         seconds: float = 10.0,
     ) -> None:
         self._free = places
-        self._kept = kept
-        self._each = max(1, (places - kept) // 2) if each is None else each
+        self._shared_only = shared_only
+        self._per_namespace = (
+            max(1, (places - shared_only) // 2) if per_namespace is None else per_namespace
+        )
         self._most = waiting
         self._all = all_waiting
         self._seconds = seconds
@@ -224,17 +226,19 @@ class Shares:
                 turn.set_result(None)
 
     def _next(self) -> tuple[str, _Namespace] | None:
-        if self._free <= self._kept:
+        if self._free <= self._shared_only:
             return None
         rows = self._namespaces.items()
-        return next((row for row in rows if row[1].count and row[1].running < self._each), None)
+        return next(
+            (row for row in rows if row[1].count and row[1].running < self._per_namespace), None
+        )
 
     def _may_start(self, namespace: _Namespace) -> bool:
         return (
-            self._free > self._kept
+            self._free > self._shared_only
             and not self._shared
             and not namespace.count
-            and namespace.running < self._each
+            and namespace.running < self._per_namespace
         )
 
     def _start(self, namespace: _Namespace) -> None:

@@ -17,14 +17,14 @@ Steps: TypeAlias = Generator[None, None, T]
 
 WaitingSteps: TypeAlias = Generator[Awaitable[None] | None, None, T]
 """The same for work that may need something from a network: it yields what to wait for. Only
-:func:`paced` runs it."""
+:func:`run_in_slices` runs it."""
 
 
 class Unfinished(Exception):  # noqa: N818 - no error
     """The work needs more slices than its limit."""
 
 
-async def paced(
+async def run_in_slices(
     work: WaitingSteps[T],
     seconds: float | None = None,
     clock: Callable[[], float] = perf_counter,
@@ -65,21 +65,21 @@ async def paced(
         work.close()  # a cancelled task keeps no partial answer
 
 
-def waiting(awaitable: Awaitable[T]) -> WaitingSteps[T]:
+def wait_for_result(awaitable: Awaitable[T]) -> WaitingSteps[T]:
     """Wait for something in the middle of the work. Return its result, or raise its error."""
-    found: list[T] = []
+    results: list[T] = []
     failed: list[Exception] = []
 
     async def wait() -> None:
         try:
-            found.append(await awaitable)
+            results.append(await awaitable)
         except Exception as error:  # raised in the work below, which may handle it
             failed.append(error)
 
     yield wait()
     if failed:
         raise failed.pop()  # this frame, which the traceback keeps, does not keep the error
-    return found[0]
+    return results[0]
 
 
 class StepBudget:

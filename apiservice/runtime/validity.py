@@ -15,7 +15,7 @@ class Validity(NamedTuple):
     starts: float
     ends: float
 
-    def left(self, now: float) -> float:
+    def remaining_share(self, now: float) -> float:
         """Return the share of its life that is left: 0 or less after its end."""
         return (self.ends - now) / max(1.0, self.ends - self.starts)
 
@@ -26,6 +26,6 @@ def validity_of(certificate: Certificate) -> Validity:
     return Validity(starts.timestamp(), ends.timestamp())
 
 
-def longest(certificates: Iterable[Certificate]) -> Validity:
+def longest_validity(certificates: Iterable[Certificate]) -> Validity:
     """Return the dates of the CA that ends last, until when a bundle of one or more vouches."""
-    return max(map(validity_of, certificates), key=lambda each: each.ends)
+    return max(map(validity_of, certificates), key=lambda validity: validity.ends)

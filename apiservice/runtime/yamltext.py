@@ -90,17 +90,17 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_st
 
 
 def _documents(text: str, unique: bool) -> Iterator[Any]:
-    for loader, node in _composed(text, unique):
+    for loader, node in _compose_documents(text, unique):
         yield loader.construct_document(node)
 
 
 def _nodes(text: str) -> Iterator[yaml.Node]:
-    for loader, node in _composed(text, unique=False):
+    for loader, node in _compose_documents(text, unique=False):
         _write_out_merges(loader, node, set())
         yield node
 
 
-def _composed(text: str, unique: bool) -> Iterator[tuple[Any, yaml.Node]]:
+def _compose_documents(text: str, unique: bool) -> Iterator[tuple[Any, yaml.Node]]:
     """Yield each document as a node, and the loader that constructs values from it."""
     _check_depth(text)
     loader = _Loader(text)
@@ -127,18 +127,18 @@ def _write_out_merges(loader: Any, node: yaml.Node, done: set[int]) -> None:
         for part in pair:
             _write_out_merges(loader, part, done)
     written = list(node.value)
-    own = [pair for pair in written if pair[0].tag != _MERGE]
-    if len(own) == len(written):
+    own_pairs = [pair for pair in written if pair[0].tag != _MERGE]
+    if len(own_pairs) == len(written):
         return
     try:
         loader.flatten_mapping(node)
     except yaml.YAMLError:
         node.value = written
         return
-    merged = {str(key.value): (key, value) for key, value in node.value[: -len(own) or None]}
-    for key, _ in own:
+    merged = {str(key.value): (key, value) for key, value in node.value[: -len(own_pairs) or None]}
+    for key, _ in own_pairs:
         merged.pop(str(key.value), None)
-    node.value = [*merged.values(), *own]
+    node.value = [*merged.values(), *own_pairs]
 
 
 def _check_depth(text: str) -> None:
@@ -167,11 +167,11 @@ class _Extent:
 
     def of(self, node: yaml.Node) -> int:
         """Return the values of a node; raises YamlError."""
-        known = self._sizes.get(id(node))
-        if known == 0:
+        counted = self._sizes.get(id(node))
+        if counted == 0:
             raise YamlError(f"line {_line(node)}: a value contains itself: write it out")
-        if known is not None:
-            return known
+        if counted is not None:
+            return counted
         self._sizes[id(node)] = 0  # until its parts are counted
         size = 1 + sum(self.of(part) for part in self._parts(node))
         if size > MOST_VALUES:
@@ -220,7 +220,7 @@ def _one_line(error: Exception) -> str:
         return "a tag such as !!int does not fit its value"
     if "int_max_str_digits" in str(error):
         return "a number has thousands of digits"
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if not isinstance(error, UnicodeError):
-        said = _QUOTED.sub("'…'", said)
-    return said[:_LONGEST] or type(error).__name__
+        message = _QUOTED.sub("'…'", message)
+    return message[:_LONGEST] or type(error).__name__

@@ -44,7 +44,7 @@ class Durations:
             yield str(bound), below
 
 
-def merged(parts: Iterable[Durations]) -> Durations:
+def merge_durations(parts: Iterable[Durations]) -> Durations:
     """Return the sum of durations with equal bounds; there must be at least one."""
     first, *others = parts
     whole = Durations(first.bounds)

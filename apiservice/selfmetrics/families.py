@@ -57,7 +57,7 @@ class Family:
         family = self._family()
         merged: dict[tuple[str, ...], float] = {}
         for labels, value in rows:
-            key = self._bounded(labels)
+            key = self._bound_labels(labels)
             merged[key] = merged.get(key, 0.0) + float(value)
         for key, value in merged.items():
             family.add_metric(key, value)
@@ -66,14 +66,16 @@ class Family:
     def by(self, counts: Mapping[str, float]) -> Metric:
         """Return a number for each value of the only label, the known values first."""
         counted = {str(key): count for key, count in sorted(counts.items())}
-        return self.rows(((key,), count) for key, count in self._whole(counted).items())
+        return self.rows(((key,), count) for key, count in self._add_known_values(counted).items())
 
     def pairs(self, counts: Mapping[tuple[str, str], float], first: Iterable[str]) -> Metric:
         """The same for two labels; ``first`` are all values of the first."""
         rows: list[Row] = []
-        for one in first:
-            counted = {str(key): count for (mine, key), count in counts.items() if mine == one}
-            rows.extend(((one, key), count) for key, count in self._whole(counted).items())
+        for value in first:
+            counted = {str(key): count for (mine, key), count in counts.items() if mine == value}
+            rows.extend(
+                ((value, key), count) for key, count in self._add_known_values(counted).items()
+            )
         return self.rows(rows)
 
     def durations(self, rows: Iterable[tuple[Sequence[str], Durations]]) -> Metric:
@@ -83,10 +85,10 @@ class Family:
             family.add_metric(labels, list(took.cumulative()), took.seconds)
         return family
 
-    def _whole(self, counted: dict[str, float]) -> dict[str, float]:
+    def _add_known_values(self, counted: dict[str, float]) -> dict[str, float]:
         return dict.fromkeys(self.known, 0.0) | counted
 
-    def _bounded(self, labels: Sequence[str]) -> tuple[str, ...]:
+    def _bound_labels(self, labels: Sequence[str]) -> tuple[str, ...]:
         if not self.known or labels[-1] in self.known:
             return tuple(labels)
         return (*labels[:-1], OTHER)

@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from apiservice.runtime.shares import REFUSALS, Shares
-from apiservice.selfmetrics.durations import Durations, merged
+from apiservice.selfmetrics.durations import Durations, merge_durations
 from apiservice.selfmetrics.families import Family, counter, gauge, histogram
 
 REQUESTS: Final = counter(
@@ -78,7 +78,9 @@ class RequestStats(Collector):
         by_route: dict[tuple[str, str], list[Durations]] = {}
         for (route, version, _), took in self._series.items():
             by_route.setdefault((route, version), []).append(took)
-        yield DURATIONS.durations((labels, merged(parts)) for labels, parts in by_route.items())
+        yield DURATIONS.durations(
+            (labels, merge_durations(parts)) for labels, parts in by_route.items()
+        )
         yield WAITING.rows(((route,), queue.places.waiting) for route, queue in self.queues.items())
         refused = {
             (route, reason): count

@@ -121,8 +121,8 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
     """
     # The library raises many kinds of errors about what a file contains.
     try:
-        found = x509.load_pem_x509_certificates(certificate)[0]
-        public = found.public_key().public_bytes(*PUBLIC)
+        ca_certificate = x509.load_pem_x509_certificates(certificate)[0]
+        public = ca_certificate.public_key().public_bytes(*PUBLIC)
     except Exception as error:
         raise AuthorityError(f"the CA's certificate cannot be read: {error}") from error
     try:
@@ -133,7 +133,7 @@ def read_authority(certificate: bytes, key: bytes) -> Authority:
         raise AuthorityError("the CA's key is not an elliptic-curve key")
     if public != private.public_key().public_bytes(*PUBLIC):
         raise AuthorityError("the CA's certificate and key do not belong together")
-    return Authority(found, private)
+    return Authority(ca_certificate, private)
 
 
 def _builder(now: float, ends: float, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:

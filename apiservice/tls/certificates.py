@@ -54,9 +54,9 @@ class ServingCertificate:
         """Return whether the certificate contains every one of these names."""
         return self.names.issuperset(canonical_name(name) for name in names)
 
-    def aged(self, now: float) -> bool:
+    def needs_renewal(self, now: float) -> bool:
         """Return whether less than a third of the certificate's life is left."""
-        return self.validity.left(now) < 1 / 3
+        return self.validity.remaining_share(now) < 1 / 3
 
 
 def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:

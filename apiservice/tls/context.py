@@ -57,7 +57,7 @@ class ServingTLS:
         self._listening = self._new_listening()
         trust.subscribe(self._trust_changed)
 
-    def listening(self) -> ssl.SSLContext:
+    def listening_context(self) -> ssl.SSLContext:
         """The context for the next connection."""
         if self._listening.session_stats()["number"]:
             self._listening = self._new_listening()
@@ -89,10 +89,11 @@ class ServingTLS:
         self.problem = str(error)
 
     def _load(self, now: float) -> None:
-        seen = self._stamp()  # before reading: a change while reading is noticed at the next check
+        # Before reading: a change while reading is noticed at the next check.
+        file_stamp = self._stamp()
         validity = read_pair(self.files, now).validity
         self._current = self._build()
-        self._served = seen
+        self._served = file_stamp
         self.validity = validity
         """The dates of the served certificate."""
 

@@ -82,7 +82,7 @@ class SelfSigned:
             leaf.verify_directly_issued_by(authority.certificate)
         except Exception:  # of many kinds; in every case another certificate is issued
             return None
-        return pair if pair.covers(self.names) and not pair.aged(now) else None
+        return pair if pair.covers(self.names) and not pair.needs_renewal(now) else None
 
     def _authority(self, now: float) -> tuple[Authority, bool]:
         """Return the CA, and whether it was created now."""

@@ -24,30 +24,30 @@ class RowWriter:
 
     def __init__(self, columns: Sequence[Column], *, numbers: bool = False) -> None:
         written = [
-            (at, column.write, len(column.numbers))
-            for at, column in enumerate(columns)
+            (index, column.write, len(column.numbers))
+            for index, column in enumerate(columns)
             if column.write is not None
         ]
-        self._single = [(at, write) for at, write, count in written if count == 1]
-        self._several = [(at, write) for at, write, count in written if count > 1]
-        self._counts = [(at, count) for at, _, count in written] if numbers else []
+        self._single = [(index, write) for index, write, count in written if count == 1]
+        self._several = [(index, write) for index, write, count in written if count > 1]
+        self._counts = [(index, count) for index, _, count in written] if numbers else []
 
-    def texts(self, found: Sequence[RawCell]) -> list[Cell]:
+    def texts(self, cells: Sequence[RawCell]) -> list[Cell]:
         """Return the cells as kubectl prints them; None for a missing value."""
-        row: list[Any] = list(found)
-        for at, write in self._single:
-            if (cell := row[at]) is not None:
-                row[at] = write(cell)
-        for at, write in self._several:
-            if (cell := row[at]) is not None:
-                row[at] = write(*cell)
+        row: list[Any] = list(cells)
+        for index, write in self._single:
+            if (cell := row[index]) is not None:
+                row[index] = write(cell)
+        for index, write in self._several:
+            if (cell := row[index]) is not None:
+                row[index] = write(*cell)
         return row
 
-    def row(self, name: str, found: Sequence[RawCell]) -> list[Cell]:
+    def row(self, name: str, cells: Sequence[RawCell]) -> list[Cell]:
         """Return the cells that are sent, the name first."""
         row: list[Cell] = [name]
-        row += [MISSING if cell is None else cell for cell in self.texts(found)]
-        for at, count in self._counts:
-            cell = found[at]
+        row += [MISSING if cell is None else cell for cell in self.texts(cells)]
+        for index, count in self._counts:
+            cell = cells[index]
             row += cell if isinstance(cell, tuple) else [cell] * count
         return row

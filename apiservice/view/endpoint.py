@@ -15,7 +15,7 @@ from apiservice.errors import (
     RouteNotFound,
     ViewNotWatchable,
 )
-from apiservice.runtime.nearest import compared
+from apiservice.runtime.nearest import nearest_in_steps
 from apiservice.runtime.steps import Steps, WaitingSteps, parts
 from apiservice.runtime.turns import Turns
 from apiservice.view.negotiation import negotiate
@@ -48,7 +48,7 @@ MayList = Callable[[], Awaitable[bool]]
 """Says whether the user of the request may list the objects among which it names one."""
 
 
-def page(
+def render_page(
     view: ServedResource,
     namespace: str | None,
     options: ListOptions,
@@ -92,7 +92,7 @@ def page(
     return presented.body(metadata, items)
 
 
-def one(
+def render_object(
     view: ServedResource, key: Key, render: Callable[[Key], bytes | None], now: float
 ) -> WaitingSteps[bytes | None]:
     """Render an object; None if it does not exist."""
@@ -145,7 +145,7 @@ class ViewEndpoint:
         form = negotiate(accept_header(scope["headers"]))
         if scope["method"] != "GET":
             raise MethodNotAllowed
-        wanted = self._wanted(where.parts)
+        wanted = self._parse_path(where.parts)
         query = query_parameters(scope["query_string"])
         if wanted.name:
             await _send(await self._object(wanted, form, query, may_list), send)
@@ -162,9 +162,9 @@ class ViewEndpoint:
         async def prepare() -> Prepared:
             now = self._clock()
             presented = presentation(self._group, wanted.view, form, shown, now)
-            return _prepared(
+            return _prepare_response(
                 await self._turns.run(
-                    page(wanted.view, wanted.namespace, options, selection, presented, now)
+                    render_page(wanted.view, wanted.namespace, options, selection, presented, now)
                 )
             )
 
@@ -173,7 +173,7 @@ class ViewEndpoint:
         else:
             await self._large.answer(scope["path"], prepare, receive, send)
 
-    def _wanted(self, parts: tuple[str, ...]) -> _Wanted:
+    def _parse_path(self, parts: tuple[str, ...]) -> _Wanted:
         """Return what a path names.
 
         Raises:
@@ -200,25 +200,25 @@ class ViewEndpoint:
         now = self._clock()
         render = single(self._group, wanted.view, form, table_options(query), now)
         key = Key(wanted.namespace or "", wanted.name)
-        body = await self._turns.run(one(wanted.view, key, render, now))
+        body = await self._turns.run(render_object(wanted.view, key, render, now))
         if body is not None:
-            return _prepared(body)
+            return _prepare_response(body)
         names = []
         if await may_list():
-            names = await self._turns.run(_like(wanted, key))
+            names = await self._turns.run(_similar_names(wanted, key))
         raise ObjectNotFound(self._group.group, wanted.view.resource.plural, wanted.name, names)
 
 
-def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
+def _similar_names(wanted: _Wanted, key: Key) -> Steps[list[str]]:
     """Return names that resemble an unknown one, of the same namespace."""
     keys = yield from wanted.view.provider.keys(wanted.namespace)
     order = wanted.view.resource.order
-    at = bisect_left(keys, order(key), key=order)
-    around = [near for near in keys[max(0, at - _AROUND) : at + _AROUND] if near != key]
-    return (yield from compared(key.name, (near.name for near in around), parts=True))
+    index = bisect_left(keys, order(key), key=order)
+    around = [near for near in keys[max(0, index - _AROUND) : index + _AROUND] if near != key]
+    return (yield from nearest_in_steps(key.name, (near.name for near in around), parts=True))
 
 
-def _prepared(body: bytes) -> Prepared:
+def _prepare_response(body: bytes) -> Prepared:
     return Prepared(*json_messages(200, body), 0.0)
 
 

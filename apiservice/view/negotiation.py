@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from apiservice.errors import NotAcceptable
-from apiservice.wire.accept import PLAIN, Form, accepted
+from apiservice.wire.accept import PLAIN, Form, accepted_forms
 
 META: Final = "meta.k8s.io"
 TABLE: Final = "Table"
@@ -24,7 +24,7 @@ def negotiate(accept: bytes) -> Form:
     Raises:
         NotAcceptable: there is none.
     """
-    for form in accepted(accept):
+    for form in accepted_forms(accept):
         if form in _FORMS:
             return form
     raise NotAcceptable

@@ -48,14 +48,14 @@ class KeyLists:
     ) -> Steps[Sequence[Key]]:
         """Return the sorted keys of which ``options`` selects a page."""
         plural = view.resource.plural
-        kept = self._newest.get(plural)
+        newest = self._newest.get(plural)
         if (
             options.after is not None
-            and kept is not None
-            and kept.namespace == namespace
-            and 0 <= now - kept.at < _KEPT
+            and newest is not None
+            and newest.namespace == namespace
+            and 0 <= now - newest.at < _KEPT
         ):
-            return kept.keys
+            return newest.keys
         keys = yield from view.provider.keys(namespace)
         if options.limit and len(keys) > options.limit:
             self._newest[plural] = _Listed(namespace, keys, now)
@@ -72,21 +72,21 @@ def select(view: ServedResource, keys: Sequence[Key], options: ListOptions) -> S
     if not options.selects:
         return Selection(keys[first : first + most], max(0, len(keys) - first - most))
     chosen: list[Key] = []
-    at = first
+    index = first
     for some in parts(keys[first:], _STEP):
         for key in some:
             if len(chosen) == most:
-                return Selection(chosen, len(keys) - at)
-            at += 1
-            if _selected(provider, key, options):
+                return Selection(chosen, len(keys) - index)
+            index += 1
+            if _is_selected(provider, key, options):
                 chosen.append(key)
         yield
     return Selection(chosen, 0)
 
 
-def _selected(provider: ViewProvider, key: Key, options: ListOptions) -> bool:
+def _is_selected(provider: ViewProvider, key: Key, options: ListOptions) -> bool:
     if options.fields.requirements:
-        own = {NAME_FIELD: key.name, NAMESPACE_FIELD: key.namespace}
-        if not options.fields.matches({**own, **provider.fields(key)}):
+        key_fields = {NAME_FIELD: key.name, NAMESPACE_FIELD: key.namespace}
+        if not options.fields.matches({**key_fields, **provider.fields(key)}):
             return False
     return options.labels.empty or options.labels.matches(provider.labels(key))

@@ -36,11 +36,11 @@ PLAIN: Final = Form()
 
 def accept_header(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Return the Accept header of an ASGI scope; several lines are one list."""
-    found = b""
+    header = b""
     for name, value in headers:
         if name == b"accept":
-            found = found + b"," + value if found else value
-    return found
+            header = header + b"," + value if header else value
+    return header
 
 
 def accepts_json(accept: bytes) -> bool:
@@ -50,7 +50,7 @@ def accepts_json(accept: bytes) -> bool:
     return _cached_plain(accept) if len(accept) <= _CACHED else _plain(accept)
 
 
-def accepted(accept: bytes) -> tuple[Form, ...]:
+def accepted_forms(accept: bytes) -> tuple[Form, ...]:
     """Return the forms in which a client accepts JSON, the preferred one first."""
     return _cached(accept) if len(accept) <= _CACHED else _forms(accept)
 
@@ -59,9 +59,9 @@ def _forms(accept: bytes) -> tuple[Form, ...]:
     clauses = [clause for clause in accept.decode("latin-1").split(",") if clause.strip()]
     if not clauses:
         return (PLAIN,)
-    ranked = [found for found in map(_clause, clauses) if found is not None and found[0] > 0]
+    ranked = [pair for pair in map(_clause, clauses) if pair is not None and pair[0] > 0]
     # Sorting is stable, so clauses of equal quality keep their order.
-    ranked.sort(key=lambda found: -found[0])
+    ranked.sort(key=lambda pair: -pair[0])
     return tuple(form for _, form in ranked)
 
 

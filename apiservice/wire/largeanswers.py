@@ -101,7 +101,7 @@ class LargeAnswers:
             ApiError: raised by ``prepare``; Unavailable if too many requests of the namespace
                 wait; ClientGone if the client did not wait.
         """
-        await while_there(receive, self._answer(path, prepare, send))
+        await run_while_connected(receive, self._answer(path, prepare, send))
 
     async def _answer(
         self, path: str, prepare: Callable[[], Awaitable[Prepared]], send: Send
@@ -132,8 +132,8 @@ class LargeAnswers:
         sizes: dict[str, int] = {}
         for sending in self._sending:
             sizes[sending.namespace] = sizes.get(sending.namespace, 0) + sending.bytes
-        while (own := sizes[new.namespace] > self._most // 2) or sum(sizes.values()) > self._most:
-            largest = new.namespace if own else max(sizes, key=sizes.__getitem__)
+        while (over := sizes[new.namespace] > self._most // 2) or sum(sizes.values()) > self._most:
+            largest = new.namespace if over else max(sizes, key=sizes.__getitem__)
             rows = (row for row in self._sending if row.namespace == largest and row is not new)
             oldest = next(rows, None)
             if oldest is None:
@@ -159,14 +159,14 @@ class LargeAnswers:
         await send({"type": "http.response.body", "body": bytes(rest)})
 
 
-async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Run ``work`` until it ends or the client disconnects.
 
     Raises:
         ClientGone: the client disconnected.
     """
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(receive))
+    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -179,6 +179,6 @@ async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         del working, leaving  # the traceback of their errors keeps this frame
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.runtime.bytecache import ENTRY, ByteCache, weight
-from apiservice.runtime.steps import Unfinished, WaitingSteps, paced
+from apiservice.runtime.steps import Unfinished, WaitingSteps, run_in_slices
 from apiservice.selfmetrics.durations import Durations
 from apiservice.wire.answers import Key, Prepared, PreparedAnswers
 from apiservice.wire.metricvalues import external_metric_value_list, metric_value_list
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
         version = self.version()
         # What counts is the work: a busy machine makes no small answer a large one.
         clock = perf_counter if slices is None else thread_time
-        expires, body = await paced(self.source(now), clock=clock, slices=slices)
+        expires, body = await run_in_slices(self.source(now), clock=clock, slices=slices)
         return self.answers.put(self.key, version, expires, body)
 
     async def fresh(self, clock: Callable[[], float]) -> Prepared:

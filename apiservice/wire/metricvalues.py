@@ -102,7 +102,7 @@ def _remember(value: MetricValue, version: str, render: Callable[[MetricValue], 
     return fragment
 
 
-def _described(value: MetricValue) -> dict[str, str]:
+def _object_reference(value: MetricValue) -> dict[str, str]:
     described = value.described
     reference = {"kind": described.kind}
     if described.namespace is not None:
@@ -112,7 +112,7 @@ def _described(value: MetricValue) -> dict[str, str]:
 
 def _v1beta1(value: MetricValue) -> bytes:
     item: dict[str, Any] = {
-        "describedObject": _described(value),
+        "describedObject": _object_reference(value),
         "metricName": value.metric,
         "timestamp": instant.write(value.timestamp),
     }
@@ -125,7 +125,7 @@ def _v1beta1(value: MetricValue) -> bytes:
 
 def _v1beta2(value: MetricValue) -> bytes:
     item: dict[str, Any] = {
-        "describedObject": _described(value),
+        "describedObject": _object_reference(value),
         "metric": {"name": value.metric, "selector": None},
         "timestamp": instant.write(value.timestamp),
     }

@@ -31,15 +31,17 @@ def page() -> str:
     """The whole file, with the settings of the code."""
     schema = json.loads(FILE.read_text(encoding="utf-8"))
     settings = Settings.model_json_schema()
-    models = {name: _plain(row) for name, row in sorted(settings["$defs"].items())}
+    models = {name: _plain_schema(row) for name, row in sorted(settings["$defs"].items())}
     for name in _LISTENERS:
         # The pods do not run as root, so they cannot listen on a lower port.
         models[name]["properties"]["port"]["minimum"] = 1024
-    own = {"description": "The adapter's settings, written by `make docs`."}
-    schema["properties"]["config"] = own | _plain({**settings, "$defs": {}})
+    description = {"description": "The adapter's settings, written by `make docs`."}
+    schema["properties"]["config"] = description | _plain_schema({**settings, "$defs": {}})
     _refuse(schema)
-    kept = {name: row for name, row in schema["definitions"].items() if not name[0].isupper()}
-    schema["definitions"] = kept | models
+    definitions = {
+        name: row for name, row in schema["definitions"].items() if not name[0].isupper()
+    }
+    schema["definitions"] = definitions | models
     return _text(schema, 0) + "\n"
 
 
@@ -64,10 +66,10 @@ def _forget(properties: dict[str, Any]) -> None:
             _forget(row.get("properties", {}))
 
 
-def _plain(row: Any) -> Any:
+def _plain_schema(row: Any) -> Any:
     """The same in draft 7, without documentation."""
     if isinstance(row, list):
-        return [_plain(each) for each in row]
+        return [_plain_schema(part) for part in row]
     if not isinstance(row, dict):
         return row
     if "$ref" in row:
@@ -78,9 +80,9 @@ def _plain(row: Any) -> Any:
     made = {}
     for key, value in row.items():
         if key == "properties":
-            made[key] = {name: _plain(each) for name, each in value.items()}
+            made[key] = {name: _plain_schema(part) for name, part in value.items()}
         elif key not in _LEFT_OUT and key != "$defs":
-            made[key] = _plain(value)
+            made[key] = _plain_schema(value)
     return made
 
 
@@ -91,11 +93,11 @@ def _text(value: Any, depth: int, taken: int = 0) -> str:
         return line
     indent, end = "  " * (depth + 1), "  " * depth
     if isinstance(value, list):
-        rows = [_text(each, depth + 1) for each in value]
+        rows = [_text(part, depth + 1) for part in value]
     else:
         rows = [
-            f"{json.dumps(key)}: {_text(each, depth + 1, len(key) + 5)}"
-            for key, each in value.items()
+            f"{json.dumps(key)}: {_text(part, depth + 1, len(key) + 5)}"
+            for key, part in value.items()
         ]
     opening, closing = "[]" if isinstance(value, list) else "{}"
     inner = ",\n".join(indent + row for row in rows)

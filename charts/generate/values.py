@@ -42,16 +42,16 @@ def read(text: str) -> Iterator[Value]:
         if not line.strip():
             comment = []
             continue
-        found = _KEY.match(line)
-        if found is None:
+        match = _KEY.match(line)
+        if match is None:
             raise ValueError(
                 f"values.yaml:{number}: write one key per line, with its value on that line"
             )
-        path[len(found["indent"]) // _STEP :] = [found["key"]]
-        if found["default"] is not None:
+        path[len(match["indent"]) // _STEP :] = [match["key"]]
+        if match["default"] is not None:
             if not comment:
                 raise ValueError(f"values.yaml:{number}: {'.'.join(path)} has no comment above it")
-            yield Value(tuple(path), found["default"], _meaning(comment))
+            yield Value(tuple(path), match["default"], _meaning(comment))
         comment = []
 
 
@@ -68,26 +68,26 @@ def type_of(path: tuple[str, ...], schema: Mapping[str, Any]) -> str:
     """
     row: Mapping[str, Any] = schema
     for name in path:
-        row = resolved(row, schema)["properties"][name]
-    return _words(resolved(row, schema), schema)
+        row = resolve_reference(row, schema)["properties"][name]
+    return _words(resolve_reference(row, schema), schema)
 
 
 def _words(row: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "enum" in row:
-        return ", ".join(str(each) for each in row["enum"])
+        return ", ".join(str(choice) for choice in row["enum"])
     if "anyOf" in row:
-        words = [_words(resolved(each, schema), schema) for each in row["anyOf"]]
+        words = [_words(resolve_reference(choice, schema), schema) for choice in row["anyOf"]]
         return " or ".join(dict.fromkeys(words))
     if row["type"] == "array":
-        inner = _words(resolved(row["items"], schema), schema) if "items" in row else "any"
+        inner = _words(resolve_reference(row["items"], schema), schema) if "items" in row else "any"
         return f"list of {inner}"
     return {"object": "mapping", "boolean": "true or false"}.get(row["type"], str(row["type"]))
 
 
-def resolved(row: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolve_reference(row: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of the schema that a ``$ref`` refers to, or the part itself."""
     if "$ref" not in row:
         return row
     name = row["$ref"].rpartition("/")[2]
-    found: Mapping[str, Any] = schema["definitions"][name]
-    return found
+    part: Mapping[str, Any] = schema["definitions"][name]
+    return part

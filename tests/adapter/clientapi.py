@@ -52,14 +52,14 @@ class ApiServer(ThreadingHTTPServer):
         self, path: str, query: Mapping[str, list[str]], accept: str = ""
     ) -> tuple[int, Any]:
         """Return status and body."""
-        found = self.answers.get(path)
-        if "as=Table" in accept and path in self.tables and not isinstance(found, tuple):
+        answer = self.answers.get(path)
+        if "as=Table" in accept and path in self.tables and not isinstance(answer, tuple):
             return 200, _table(*self.tables[path], query)
-        if isinstance(found, tuple):
-            status, body = found
+        if isinstance(answer, tuple):
+            status, body = answer
             return status, body
-        if found is not None:
-            return 200, _page(found, query) if isinstance(found, list) else found
+        if answer is not None:
+            return 200, _page(answer, query) if isinstance(answer, list) else answer
         parent, _, name = path.rpartition("/")
         if isinstance(rows := self.answers.get(parent), list):
             for row in rows:

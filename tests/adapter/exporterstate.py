@@ -36,16 +36,16 @@ def state_of(world: World, origin: str) -> Any:
 def series_of(series: DeviceSeries) -> Any:
     """What can be read of a device series; how long unreadable samples are kept may differ."""
     history = series.history
-    kept = {}
-    for at, column in enumerate(history.layout.columns):
+    columns = {}
+    for index, column in enumerate(history.layout.columns):
         samples = [
             (time, number)
-            for time, number in zip(history.times, history.column(at), strict=True)
+            for time, number in zip(history.times, history.column(index), strict=True)
             if not isnan(number)
         ]
         name = column.field.name
         longest = max(series.window, CATALOG.windows.get(name, 0.0))
         rate = history.value_of(name, Kind.RATE, longest) if name in CATALOG.windows else None
         read = [sample for sample in samples if sample[0] > samples[-1][0] - longest]
-        kept[column.name] = read, rate
-    return kept, history.latest(), history.newest, replace(series, history=HISTORY)
+        columns[column.name] = read, rate
+    return columns, history.latest(), history.newest, replace(series, history=HISTORY)

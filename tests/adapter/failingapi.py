@@ -142,8 +142,8 @@ def failing(failure: str, folder: Path) -> Iterator[Failing]:
     finally:
         server.shutdown()
         thread.join()
-        for each in server.held:
-            each.close()
+        for connection in server.held:
+            connection.close()
         server.server_close()
 
 

@@ -31,7 +31,7 @@ _BENDS: st.SearchStrategy[_Bend] = st.tuples(
 
 def _bend(seed: bytes, bends: list[_Bend]) -> bytes:
     for share, length, piece in bends:
-        at = round(share * len(seed))
-        gone = seed[at : at + length]
-        seed = seed[:at] + (gone * 2 if piece is None else piece) + seed[at + length :]
+        start = round(share * len(seed))
+        gone = seed[start : start + length]
+        seed = seed[:start] + (gone * 2 if piece is None else piece) + seed[start + length :]
     return seed

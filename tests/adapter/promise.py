@@ -26,7 +26,7 @@ def pods_named(rows: Iterable[Sample]) -> list[Pod]:
 
 def broken(world: World, catalog: Catalog, now: float) -> list[str]:
     """Every answer about every pod and node that breaks the promise; empty if none does."""
-    found = []
+    breaches = []
     snapshot = world.store.snapshot
     nodes = snapshot.nodes()
     for name, metric in catalog.metrics.items():
@@ -34,12 +34,12 @@ def broken(world: World, catalog: Catalog, now: float) -> list[str]:
             (p.ref.name, snapshot.pod(p, name, EVERYTHING, now)) for p in world.pods.values()
         ]
         answers += [(node, snapshot.node(node, name, EVERYTHING, now)) for node in nodes]
-        found += [
+        breaches += [
             f"{name} of {whose}: {answer}"
             for whose, answer in answers
             if not kept(answer, metric, world.options.oldest, now)
         ]
-    return found
+    return breaches
 
 
 def kept(answer: Reading | Absence, metric: Metric, oldest: float, now: float) -> bool:

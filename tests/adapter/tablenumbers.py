@@ -47,11 +47,11 @@ def number_names(resource: ViewResource) -> list[str]:
 
 def number_cells(resource: ViewResource, texts: Mapping[str, Any]) -> list[float | None]:
     """The numbers of a row, from its texts by column."""
-    found: list[float | None] = []
+    cells: list[float | None] = []
     for column in resource.columns:
         text = texts.get(column.name)
-        found += [None if text is None else _OF[number](text) for number in column.numbers]
-    return found
+        cells += [None if text is None else _OF[number](text) for number in column.numbers]
+    return cells
 
 
 _OF: Final[Mapping[str, Callable[[Any], float | None]]] = {

@@ -127,8 +127,8 @@ CHANGES = 400
 def mutations(seed: bytes) -> Iterator[bytes]:
     """Yield every prefix, and the seed with one byte changed, each change at many places."""
     yield from (seed[:end] for end in range(0, len(seed), max(1, len(seed) // CHANGES)))
-    for at in range(0, len(seed), max(1, len(seed) // CHANGES)):
-        yield seed[:at] + PUT[at % len(PUT)] + seed[at + 1 :]
+    for position in range(0, len(seed), max(1, len(seed) // CHANGES)):
+        yield seed[:position] + PUT[position % len(PUT)] + seed[position + 1 :]
 
 
 def check(path: Path, content: bytes, read: Callable[[Path], list[str]]) -> None:

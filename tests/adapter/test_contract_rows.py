@@ -431,8 +431,8 @@ def test_an_upgrade_of_the_exporter_changes_names_and_labels_and_no_value() -> N
     new = 'hostname="n",DCGM_FI_SYSTEM_DRIVER_VERSION="580"'
     world.scrape(row(UTIL, 60, "p", more=old), 100.0)
     world.scrape(row(f"{UTIL}_RATIO", 0.8, "p", more=new), 105.0)
-    found = reading(world.read("p", "gpu_utilization", 105.0))
-    assert (round(found.value, 6), len(found.devices)) == (80.0, 1)
+    answer = reading(world.read("p", "gpu_utilization", 105.0))
+    assert (round(answer.value, 6), len(answer.devices)) == (80.0, 1)
 
 
 def test_two_exporters_on_a_node_give_one_device_with_the_newest_value() -> None:

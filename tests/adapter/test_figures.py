@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.figures import age, count, decimal, listed, memory, number, percent
+from adapter.figures import age, count, decimal, join_names, memory, number, percent
 
 
 @pytest.mark.parametrize(
@@ -76,5 +76,5 @@ def test_one_thing_has_no_plural() -> None:
 
 def test_a_list_of_names_counts_those_beyond_the_first() -> None:
     names = ["a", "b", "c"]
-    assert [listed(names[:most]) for most in range(4)] == ["", "a", "a and b", "a, b and c"]
-    assert [listed(names, most) for most in (1, 2)] == ["a and 2 more", "a, b and 1 more"]
+    assert [join_names(names[:most]) for most in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [join_names(names, most) for most in (1, 2)] == ["a and 2 more", "a, b and 1 more"]

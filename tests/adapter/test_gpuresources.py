@@ -20,7 +20,7 @@ from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES, GpuResources, w
 from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.cluster.nodes import decode as node_of_serve
 from adapter.pipeline.cluster.objects import SeenNode, read
-from adapter.pipeline.cluster.podobjects import counted, read_pod
+from adapter.pipeline.cluster.podobjects import read_pod, recount_gpus
 from adapter.pipeline.cluster.workloadobjects import read_workload
 from adapter.tools.client.errors import VIEW
 from adapter.tools.doctor.checks.nodepool import _gpus
@@ -48,7 +48,7 @@ def counts(amounts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     raw = json.dumps(body).encode()
     pod = PodDecoder(RESOURCES).decode(raw)
     yield "serve", sum(RESOURCES.devices(pod.gpus).values())
-    seen = counted(read_pod(body), RESOURCES)
+    seen = recount_gpus(read_pod(body), RESOURCES)
     assert seen.pod.gpus == pod.gpus
     template = {"metadata": {}, "spec": body["spec"]}
     workload = {"metadata": {"name": "w"}, "spec": {"template": template}}
@@ -61,9 +61,9 @@ def counts(amounts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_counts_the_devices_of_a_pod_alike(name: str) -> None:
-    found = dict(counts({name: "2", "cpu": "4"}))
-    assert len(set(found.values())) == 1, found
-    assert bool(found["serve"]) is RESOURCES.is_gpu(name)
+    by_part = dict(counts({name: "2", "cpu": "4"}))
+    assert len(set(by_part.values())) == 1, by_part
+    assert bool(by_part["serve"]) is RESOURCES.is_gpu(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,13 +71,13 @@ def test_every_part_counts_the_devices_of_a_node_alike(name: str) -> None:
     amounts = {name: "4", "cpu": "64"}
     status = {"allocatable": amounts, "capacity": amounts}
     body = {"metadata": {"name": "n"}, "status": status}
-    found = {
+    by_part = {
         "serve": dict(node_of_serve(json.dumps(body).encode(), RESOURCES).gpus),
         "doctor": gpus_of(read(body, SeenNode), RESOURCES),
         "nodepool": dict(of_watches("nodes", body).devices),
     }
     expected = {name: 4} if RESOURCES.is_device(name) else {}
-    assert found == dict.fromkeys(found, expected)
+    assert by_part == dict.fromkeys(by_part, expected)
 
 
 @pytest.mark.parametrize("name", [*KNOWN, *OTHERS])

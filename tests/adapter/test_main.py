@@ -139,7 +139,7 @@ def test_commands_that_need_no_settings_do_not_import_them() -> None:
 
 
 def test_every_kind_of_source_has_its_choice() -> None:
-    (source,) = [each for each in serve.params if each.name == "source"]
+    (source,) = [option for option in serve.params if option.name == "source"]
     assert isinstance(source.type, click.Choice)
     assert tuple(source.type.choices) == get_args(SourceSettings.model_fields["kind"].annotation)
 

@@ -212,9 +212,9 @@ def every_page() -> list[Path]:
     """Every page of an exporter or a server: our own, and the captured ones where they are."""
     return [
         path
-        for at in (OWN_PAGES, folder("exposition"))
-        if at
-        for path in sorted(at.rglob("*.prom"))
+        for root in (OWN_PAGES, folder("exposition"))
+        if root
+        for path in sorted(root.rglob("*.prom"))
     ]
 
 

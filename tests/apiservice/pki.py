@@ -68,9 +68,9 @@ class Issued:
 
 def on_another_curve(pem: bytes) -> bytes:
     """A P-256 certificate or key that says it is on a curve that no library supports."""
-    named = bytes.fromhex("06082a8648ce3d0301")
+    prefix = bytes.fromhex("06082a8648ce3d0301")
     first, *lines, last = pem.decode().splitlines()
-    content = b64decode("".join(lines)).replace(named + b"\x07", named + b"\x10")
+    content = b64decode("".join(lines)).replace(prefix + b"\x07", prefix + b"\x10")
     return f"{first}\n{encodebytes(content).decode()}{last}\n".encode()
 
 

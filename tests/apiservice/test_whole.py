@@ -103,7 +103,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     )
     proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(serving(app, tls.listening, stranger_pipelined=32))
+        server = await stack.enter_async_context(
+            serving(app, tls.listening_context, stranger_pipelined=32)
+        )
         wire = await stack.enter_async_context(connected(server, proxy))
         yield Bench(server, wire, cluster, clock, custom)
 

@@ -129,7 +129,7 @@ class FakeAuthorizer:
     known: dict[tuple[User, Attributes], AccessDecision] = field(default_factory=dict)
     reason: str = ""
 
-    def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
+    def known_decision(self, user: User, attributes: Attributes) -> AccessDecision | None:
         return self.known.get((user, attributes))
 
     async def authorize(self, user: User, attributes: Attributes) -> AccessDecision:

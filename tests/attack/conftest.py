@@ -25,14 +25,14 @@ def siege(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[.
             return started[-1]
 
         yield start
-    rows = ((_SEEN, each.seen.row(request.node.name)) for each in started)
+    rows = ((_SEEN, attacked.seen.row(request.node.name)) for attacked in started)
     request.node.user_properties.extend(rows)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = (each for found in terminalreporter.stats.values() for each in found)
-    ends = (each for each in reports if getattr(each, "when", "") == "teardown")
-    if rows := [row for each in ends for name, row in each.user_properties if name == _SEEN]:
+    reports = (report for group in terminalreporter.stats.values() for report in group)
+    ends = (report for report in reports if getattr(report, "when", "") == "teardown")
+    if rows := [row for report in ends for name, row in report.user_properties if name == _SEEN]:
         terminalreporter.section(_SEEN)
         for row in rows:
             terminalreporter.line(row)

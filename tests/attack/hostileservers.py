@@ -94,7 +94,7 @@ STORE: Final[dict[str, Handler]] = {
 async def _store(request: web.Request) -> web.StreamResponse:
     form = await request.post()
     asked = f"{form.get('match[]', '')}{form.get('query', '')}"
-    kind = next((each for each in STORE if each in asked), "")
+    kind = next((name for name in STORE if name in asked), "")
     if request.path.endswith("/series") and kind in STORE and kind != "many":
         # Its series exist, so that its queries are sent.
         row = {"__name__": f"{kind}_metric", "namespace": "ns", "pod": "p0"}

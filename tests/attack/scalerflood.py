@@ -65,23 +65,23 @@ def _requests(kind: str) -> Iterator[bytes]:
 
 
 async def _calls(channels: list[grpc.aio.Channel], kind: str, seconds: float) -> Counter[str]:
-    requests, seen = _requests(kind), Counter[str]()
+    requests, statuses = _requests(kind), Counter[str]()
     deadline = time.monotonic() + seconds
 
     async def one(at: int) -> None:
         ask: Any = channels[at % CHANNELS].unary_unary(f"/{NAME}/GetMetrics")
         while time.monotonic() < deadline:
-            seen[await _status(lambda: ask(next(requests), timeout=seconds))] += 1
+            statuses[await _status(lambda: ask(next(requests), timeout=seconds))] += 1
 
     in_flight = 2000 if "2000-at-once" in kind else 32
     await asyncio.gather(*(one(at) for at in range(in_flight)))
-    return seen
+    return statuses
 
 
 async def _streams(channels: list[grpc.aio.Channel], seconds: float) -> Counter[str]:
     """Open streams and hold them, each with a selector of its own."""
     requests = _selectors(1000)
-    seen = Counter[str]()
+    statuses = Counter[str]()
 
     async def one(at: int) -> None:
         request = messages.GetMetricsRequest.FromString(next(requests)).scaledObjectRef
@@ -92,10 +92,10 @@ async def _streams(channels: list[grpc.aio.Channel], seconds: float) -> Counter[
             while await stream.read() is not grpc.aio.EOF:
                 pass
 
-        seen[await _status(read)] += 1
+        statuses[await _status(read)] += 1
 
     await asyncio.gather(*(one(at) for at in range(STREAMS)))
-    return seen
+    return statuses
 
 
 async def _status(call: Callable[[], Awaitable[object]]) -> str:
@@ -107,12 +107,12 @@ async def _status(call: Callable[[], Awaitable[object]]) -> str:
 
 
 async def _main(port: int, kind: str, seconds: float) -> None:
-    own = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) for _ in range(CHANNELS)]
-    seen = await (
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}", options) for _ in range(CHANNELS)]
+    statuses = await (
         _streams(channels, seconds) if kind == "streams" else _calls(channels, kind, seconds)
     )
-    print(dict(seen))
+    print(dict(statuses))
     for channel in channels:
         await channel.close()
 

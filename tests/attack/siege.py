@@ -62,8 +62,8 @@ class Siege:
         self.seen = Observed()
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=each, daemon=True)
-            for each in (self._ask, self._probe, self._weigh)
+            threading.Thread(target=method, daemon=True)
+            for method in (self._ask, self._probe, self._weigh)
         ]
 
     def begin(self) -> None:

@@ -135,7 +135,7 @@ def forgers_on_the_victims_node(ports: list[int]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("forgery", "mounts"), [*((each, True) for each in FORGERIES), ("another value", False)]
+    ("forgery", "mounts"), [*((forgery, True) for forgery in FORGERIES), ("another value", False)]
 )
 def test_an_exporters_labels_on_the_victims_own_node_change_nothing(
     siege: Callable[..., Siege], forgery: str, mounts: bool
@@ -182,5 +182,5 @@ def wait_for(client: httpx.Client, line: str) -> None:
 def items(answer: httpx.Response) -> list[dict[str, Any]]:
     if answer.status_code == 404:
         return []
-    found: list[dict[str, Any]] = answer.raise_for_status().json()["items"]
-    return found
+    values: list[dict[str, Any]] = answer.raise_for_status().json()["items"]
+    return values

@@ -293,9 +293,9 @@ class Whole:
 def weigh() -> Counter[str]:
     """Objects by their type, without what caches of the standard library remember."""
     gc.unfreeze()  # the caches of what is imported
-    for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper):
-            each.cache_clear()
+    for candidate in gc.get_objects():
+        if isinstance(candidate, functools._lru_cache_wrapper):
+            candidate.cache_clear()
     gc.collect()
     kinds = map(type, gc.get_objects())
     return Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import yaml
 
-from apiservice.wire.delegated import DELEGATED
+from apiservice.wire.delegationheader import DELEGATED
 from tests.attack.hostileservers import DELEGATES, NAME, STORE
 from tests.attack.siege import QUESTION, Siege
 
@@ -40,10 +40,10 @@ def servers(folder: Path, *names: str) -> Iterator[list[int]]:
 def rules() -> str:
     """One rule for each way in which the store answers, and hundreds of costly or broken ones."""
     resources = {"template": "<<.Resource>>"}
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {"seriesQuery": f'{{__name__="{kind}_metric"}}', "metricsQuery": QUERY} for kind in STORE
     ]
-    found += [
+    rows += [
         {
             "seriesQuery": '{__name__="many_metric"}',
             "seriesFilters": [{"is": CATASTROPHIC[number % len(CATASTROPHIC)]}],
@@ -52,7 +52,7 @@ def rules() -> str:
         }
         for number in range(200)
     ]
-    return yaml.safe_dump({"rules": [row | {"resources": resources} for row in found]})
+    return yaml.safe_dump({"rules": [row | {"resources": resources} for row in rows]})
 
 
 def test_hostile_stores_rules_and_delegates_affect_only_their_own_metrics(
@@ -120,7 +120,7 @@ def delegated() -> Iterator[str]:
 
 def asked(attacked: Siege) -> Counter[tuple[str, int]]:
     """Ask for every metric of the hostile servers, each by two clients; returns the statuses."""
-    found: Counter[tuple[str, int]] = Counter()
+    statuses: Counter[tuple[str, int]] = Counter()
     over, lock = threading.Event(), threading.Lock()
     base = QUESTION.rpartition("/")[0]
 
@@ -130,7 +130,7 @@ def asked(attacked: Siege) -> Counter[tuple[str, int]]:
             while not over.wait(0.05):
                 status = http.get(f"{base}/{path}", headers=headers).status_code
                 with lock:
-                    found[name, status] += 1
+                    statuses[name, status] += 1
 
     names = [*(f"{kind}_metric" for kind in STORE), *delegated()]
     rows: list[tuple[str, str, dict[str, str]]] = [(name, name, {}) for name in names * 2]
@@ -142,4 +142,4 @@ def asked(attacked: Siege) -> Counter[tuple[str, int]]:
     over.set()
     for thread in threads:
         thread.join(60)
-    return found
+    return statuses

@@ -77,6 +77,6 @@ def late(attacked: Siege) -> tuple[float, float]:
     """How often the loop's lag was looked at, and how often it was above a quarter second."""
     with attacked.serving.client() as client:
         text = client.get("/metrics").raise_for_status().text
-    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if "event_loop_lag" in line)
-    looks = float(found["gma_event_loop_lag_seconds_count"])
-    return looks, looks - float(found['gma_event_loop_lag_seconds_bucket{le="0.25"}'])
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if "event_loop_lag" in line)
+    looks = float(samples["gma_event_loop_lag_seconds_count"])
+    return looks, looks - float(samples['gma_event_loop_lag_seconds_bucket{le="0.25"}'])

@@ -42,7 +42,7 @@ class Store(Engine):
         if "loud" in query:
             time.sleep(0.5)
         labels: list[dict[str, str]] = [
-            {"namespace": each, "pod": "p0"} for each in ("ns", "tenant")
+            {"namespace": namespace, "pod": "p0"} for namespace in ("ns", "tenant")
         ]
         by = query.rpartition(" by ")[2] if " by " in query else ""
         kept = [{key: text for key, text in row.items() if key in by} for row in labels]
@@ -108,12 +108,12 @@ def waiting(attacked: Siege, name: str) -> None:
 
 def answers(client: httpx.Client, paths: Sequence[str]) -> Counter[tuple[str, int]]:
     """Ask for each path once; returns the statuses."""
-    found = Counter[tuple[str, int]]()
+    statuses = Counter[tuple[str, int]]()
     for path in paths:
         answer = client.get(path)
-        found[path.partition("?")[0], answer.status_code] += 1
+        statuses[path.partition("?")[0], answer.status_code] += 1
         assert answer.status_code != 200 or answer.json()["items"]
-    return found
+    return statuses
 
 
 @contextmanager

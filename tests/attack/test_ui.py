@@ -30,9 +30,9 @@ KEPT = 40 << 20
 def page(tmp_path: Path) -> Iterator[Page]:
     with api_server(tmp_path) as (server, kubeconfig):
         serve(server, [gpu("g0")], [pod("llm-0")], [workload("llm")], [hpa()])
-        with running(kubeconfig) as found:
-            found.until("verdict")
-            yield found
+        with running(kubeconfig) as opened:
+            opened.until("verdict")
+            yield opened
 
 
 def sent(page: Page, content: Iterator[bytes]) -> int:

@@ -51,9 +51,9 @@ def test_hostile_objects_forge_no_event_and_stay_bounded(tmp_path: Path) -> None
         with running(kubeconfig) as page:
             process = psutil.Process(page.process.pid)
             seen: dict[str, Any] = {}
-            for found in page.events():
-                assert found.data != {}, "an object forged an event"
-                seen[found.name] = found.data
+            for sent in page.events():
+                assert sent.data != {}, "an object forged an event"
+                seen[sent.name] = sent.data
                 if {"verdict", "hpas", "timeline"} <= seen.keys():
                     break
             assert page.get("/").status_code == 200

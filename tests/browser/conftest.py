@@ -18,9 +18,9 @@ Opener = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def driver() -> Iterator[webdriver.Chrome]:
-    found = start()
-    yield found
-    found.quit()
+    browser = start()
+    yield browser
+    browser.quit()
 
 
 @pytest.fixture

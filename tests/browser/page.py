@@ -43,8 +43,8 @@ def start() -> webdriver.Chrome:
 
 def console(driver: webdriver.Chrome) -> list[dict[str, Any]]:
     """Return what the console says since the last call."""
-    found: list[dict[str, Any]] = driver.get_log("browser")  # type: ignore[no-untyped-call] # of selenium
-    return found
+    entries: list[dict[str, Any]] = driver.get_log("browser")  # type: ignore[no-untyped-call] # of selenium
+    return entries
 
 
 class Page:
@@ -110,10 +110,10 @@ class Page:
 
     def texts(self, selector: str) -> list[str]:
         """Return the contents of elements, also of those out of sight."""
-        found = self.js(
+        texts = self.js(
             "[...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector
         )
-        return [str(text) for text in found]
+        return [str(text) for text in texts]
 
     def rows(self, panel: str) -> list[list[str]]:
         """Return the cells of a panel's table that exist."""
@@ -136,5 +136,5 @@ class Page:
 
     def errors(self) -> list[str]:
         """Return what the console says, without what the test expects."""
-        found = [str(entry["message"]) for entry in console(self.driver)]
-        return [text for text in found if not any(part in text for part in self.expected)]
+        messages = [str(entry["message"]) for entry in console(self.driver)]
+        return [text for text in messages if not any(part in text for part in self.expected)]

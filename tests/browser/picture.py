@@ -36,8 +36,8 @@ def main() -> None:
     browser = start()
     try:
         assert demo.stdout is not None
-        found = (re.search(r"http://\S+", line) for line in demo.stdout if "page" in line)
-        address = next(each for each in found if each)[0]
+        matches = (re.search(r"http://\S+", line) for line in demo.stdout if "page" in line)
+        address = next(match for match in matches if match)[0]
         browser.get(address)
         size = {"width": 1280, "height": 1180, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

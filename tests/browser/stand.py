@@ -18,7 +18,7 @@ from adapter.tools.ui.explanations import Explained, Explanations
 from adapter.tools.ui.files import page_files
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import listen, served
+from adapter.tools.ui.server import listen, serve_app
 from adapter.tools.ui.stream import Streams
 from tests.browser import states
 
@@ -96,7 +96,7 @@ class Stand:
             Streams(self._parts), cast("Explanations", self.explainer), page_files()
         )
         self._stopped = asyncio.Event()
-        async with served(Guard(self._with_answers(inner), self.access), self._socket):
+        async with serve_app(Guard(self._with_answers(inner), self.access), self._socket):
             self._ready.set()
             await self._stopped.wait()
 

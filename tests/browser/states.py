@@ -289,7 +289,7 @@ ALL: Final[dict[str, Callable[[float], State]]] = {
 
 def history(state: State, now: float, points: int = 120) -> dict[str, Json]:
     """What the server would have seen of each HPA: every 5 s, or each minute of the past."""
-    found = {}
+    histories = {}
     step = 60 if "past" in state else 5
     for hpa in state.get("hpas", []):
         if not hpa["metrics"]:  # a ScaledObject that has made no HPA has no past
@@ -302,14 +302,14 @@ def history(state: State, now: float, points: int = 120) -> dict[str, Json]:
         ]
         value = [None if end is None or 40 < i < 48 else round(end * wave[i] * (0.55 + 0.45 * i / points), 1) for i in range(points)]  # fmt: skip
         current = [max(1, (hpa["current"] or 1) - (2 if i < 50 else 1 if i < 90 else 0)) for i in range(points)]  # fmt: skip
-        found[f"{hpa['namespace']}/{hpa['name']}"] = {
+        histories[f"{hpa['namespace']}/{hpa['name']}"] = {
             "time": time,
             "value": value,
             "goal": [goal] * points,
             "current": current,
             "desired": [*current[4:], *[hpa["desired"]] * 4],
         }
-    return found
+    return histories
 
 
 EXPLANATION: Final = (
@@ -486,7 +486,7 @@ def _idle_device(gpu: Json, now: float) -> Json:
     namespace, _, pod = gpu["pods"].partition("/")
     hours = (now - gpu["idleSince"]) / 3600
     price = {H100: 3.9, A100: 2.2}.get(gpu["model"])
-    found = {
+    row = {
         "gpu": gpu["name"], "uuid": gpu["uuid"], "model": gpu["model"], "node": gpu["node"],
         "namespace": namespace, "pods": [pod.split(" ")[0]], "workload": f"StatefulSet/{pod.split('-')[0]}",
         "team": f"{namespace}-team", "idleSeconds": int(hours * 3600),
@@ -494,5 +494,5 @@ def _idle_device(gpu: Json, now: float) -> Json:
         "hint": "scale it to 0 at night",
     }  # fmt: skip
     if price is not None:
-        found |= {"pricePerHour": price, "costSoFar": round(price * hours, 2)}
-    return found
+        row |= {"pricePerHour": price, "costSoFar": round(price * hours, 2)}
+    return row

@@ -20,8 +20,8 @@ def violations(page: Page) -> list[object]:
         return list(page.driver.execute_async_script(_RUN))
     # Through the debugger, which the Content Security Policy does not concern.
     page.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe.source()})
-    found: list[object] = page.driver.execute_async_script(_RUN)
-    return found
+    broken: list[object] = page.driver.execute_async_script(_RUN)
+    return broken
 
 
 @pytest.mark.parametrize("state", list(states.ALL))

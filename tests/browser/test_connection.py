@@ -102,8 +102,8 @@ def test_lists_that_take_so_long_that_they_are_read_seldom_are_not_live(serve: O
         for panel in page.stand.state["panels"]
     ]
     page.stand.publish(panels=panels)
-    said = "document.getElementById('connection-state').textContent"
-    page.wait(f"{said} === 'Read seldom: GPUs and HPAs'")
+    state = "document.getElementById('connection-state').textContent"
+    page.wait(f"{state} === 'Read seldom: GPUs and HPAs'")
     assert "data 6" in page.text("#connection-age")
     assert "warning" in page.js("document.getElementById('connection').className")
 

@@ -321,8 +321,8 @@ def test_a_gpu_that_no_exporter_reports_is_a_tile_of_its_node_which_explains_it(
     page.js("document.querySelector('.map-scroll').focus()")
     page.press(Keys.END)
     tile = "document.getElementById('tile').textContent"
-    said = f"{name}, not measured: no exporter reports it, node gpu-l4-2"
-    assert page.js(tile) == said, "nothing is said of its pods"
+    text = f"{name}, not measured: no exporter reports it, node gpu-l4-2"
+    assert page.js(tile) == text, "nothing is said of its pods"
     page.press(Keys.ENTER)
     page.wait("location.hash === '#/node/gpu-l4-2'")
     page.open("#/?map=table&q=gpu-l4-2")

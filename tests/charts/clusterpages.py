@@ -121,13 +121,13 @@ def kube_state_metrics(
 
 
 def _rows(hpas: Iterable[Scaled], waiting: Mapping[str, bool]) -> Iterator[str]:
-    for namespace, name, most, there, wished, value in hpas:
+    for namespace, name, most, current, wished, value in hpas:
         about = {"namespace": namespace, "horizontalpodautoscaler": name}
         target = {"scaletargetref_kind": "Deployment", "scaletargetref_name": name}
         yield _hpa("info", 1, **about, **target)
         yield _hpa("spec_min_replicas", 1, **about)
         yield _hpa("spec_max_replicas", most, **about)
-        yield _hpa("status_current_replicas", there, **about)
+        yield _hpa("status_current_replicas", current, **about)
         yield _hpa("status_desired_replicas", wished, **about)
         for condition in ("AbleToScale", "ScalingActive"):
             yield _hpa("status_condition", 0, **about, condition=condition, status="false")
@@ -135,10 +135,10 @@ def _rows(hpas: Iterable[Scaled], waiting: Mapping[str, bool]) -> Iterator[str]:
         metrics = {"cpu" if namespace == "web" else "gpu_utilization": (70.0, value)}
         if name == "llm":
             metrics["inference_slo_ratio"] = (0.8, value / 100)
-        for metric, (wanted, found) in metrics.items():
+        for metric, (wanted, measured) in metrics.items():
             of = {**about, "metric_name": metric, "metric_target_type": "average"}
             yield _hpa("spec_target_metric", wanted, **of)
-            yield _hpa("status_target_metric", found, **of)
+            yield _hpa("status_target_metric", measured, **of)
     for namespace, pod, resource in (
         *(("ml", pod, "nvidia_com_gpu") for pod in waiting),
         ("web", "shop-1", "cpu"),

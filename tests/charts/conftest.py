@@ -52,12 +52,12 @@ class Monitored:
         asked = urllib.parse.urlencode({"query": expr})
         try:
             with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=60) as answer:
-                found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+                series: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{expr}: {error.read().decode()}") from None
         except OSError:
             return []
-        return found
+        return series
 
 
 def until(probe: Callable[[], bool], what: object) -> None:
@@ -122,8 +122,8 @@ def _config(lab: Lab, port: int, serve: int) -> str:
 @needed_by_fixture(PROMETHEUS)
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     """See :func:`monitoring`."""
-    with monitoring(tmp_path_factory.mktemp("monitored")) as found:
-        yield found
+    with monitoring(tmp_path_factory.mktemp("monitored")) as watched:
+        yield watched
 
 
 @contextmanager
@@ -154,9 +154,9 @@ def monitoring(folder: Path) -> Iterator[Monitored]:
                 engine("prometheus", folder / "prometheus", config) as url,
                 running.client() as client,
             ):
-                found = Monitored(url, client, texts)
-                until(lambda: "gma_gpu_pods_measured" in found.page(), "its pods are counted")
-                yield found
+                watched = Monitored(url, client, texts)
+                until(lambda: "gma_gpu_pods_measured" in watched.page(), "its pods are counted")
+                yield watched
     finally:
         exporter.close()
 

@@ -104,9 +104,9 @@ def _places(model: Mapping[str, Any], *, opened: bool) -> Iterator[tuple[Mapping
         yield panel, top
         inner = panel.get("panels", ())
         if opened:
-            yield from ((each, each["gridPos"]["y"]) for each in inner)
+            yield from ((nested, nested["gridPos"]["y"]) for nested in inner)
         elif inner:
-            bottom = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in inner)
+            bottom = max(nested["gridPos"]["y"] + nested["gridPos"]["h"] for nested in inner)
             gone = bottom - top - 1
 
 
@@ -135,7 +135,7 @@ def _lines(target: Mapping[str, Any], ask: Ask) -> Iterator[Line]:
 
 
 def _legend(template: str, labels: Mapping[str, str]) -> str:
-    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found[1], ""), template)
+    return re.sub(r"{{(\w+)}}", lambda match: labels.get(match[1], ""), template)
 
 
 def _number(
@@ -156,9 +156,9 @@ def _reached(step: float | None, value: float) -> bool:
 def _state(panel: Mapping[str, Any], value: float) -> tuple[str, str]:
     """The word and the color of a value; both empty if it has none."""
     for mapping in panel["fieldConfig"]["defaults"].get("mappings", ()):
-        found = mapping["options"].get(f"{value:g}")
-        if found is not None:
-            return found["text"], _NAMED.get(found.get("color"), "")
+        option = mapping["options"].get(f"{value:g}")
+        if option is not None:
+            return option["text"], _NAMED.get(option.get("color"), "")
     return "", ""
 
 
@@ -191,17 +191,17 @@ def _table(panel: Mapping[str, Any], ask: Ask) -> str:
     columns = [target["legendFormat"] for target in panel["targets"]]
     rows: dict[tuple[str, ...], dict[str, float]] = {}
     for target in panel["targets"]:
-        for found, samples in ask(target["expr"]):
+        for label_values, samples in ask(target["expr"]):
             if samples:
-                key = tuple(found.get(name, "") for name in labels)
+                key = tuple(label_values.get(name, "") for name in labels)
                 rows.setdefault(key, {})[target["legendFormat"]] = samples[-1][1]
     if not rows:
         return "<div class=none>No data</div>"
     head = "".join(f"<th>{escape(titles[name])}" for name in labels)
     head += "".join(f"<th>{escape(title)}" for title in columns)
     body = ""
-    for key, row in sorted(rows.items(), key=lambda each: -each[1].get(columns[0], -math.inf)):
-        texts = [*key, *(shape(row[each], units[each]) if each in row else "" for each in columns)]
+    for key, row in sorted(rows.items(), key=lambda pair: -pair[1].get(columns[0], -math.inf)):
+        texts = [*key, *(shape(row[name], units[name]) if name in row else "" for name in columns)]
         body += "<tr>" + "".join(f"<td>{escape(text)}" for text in texts)
     return f"<table><tr>{head}{body}</table>"
 
@@ -269,7 +269,7 @@ def buckets(lines: Sequence[Line]) -> Heat:
     """Return the buckets of a histogram, whose legends are their upper bounds."""
     below: dict[float, float] = {}
     rows: Heat = []
-    for line in sorted(lines, key=lambda each: float(each.legend)):
+    for line in sorted(lines, key=lambda bucket: float(bucket.legend)):
         counts = dict(line.samples)
         cells = {at: count - below.get(at, 0.0) for at, count in counts.items()}
         rows.append((float(line.legend), cells))

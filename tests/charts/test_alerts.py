@@ -84,8 +84,8 @@ def judged(promtool: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         timeout=300,
         check=False,
     )
-    said = (done.stdout + done.stderr).split("Unit Testing:")[1:]
-    return {Path(text.split()[0]).stem: text for text in said}
+    reports = (done.stdout + done.stderr).split("Unit Testing:")[1:]
+    return {Path(text.split()[0]).stem: text for text in reports}
 
 
 def test_each_fires_when_it_should_and_is_over_afterwards(
@@ -117,7 +117,7 @@ def test_every_alert_says_how_bad_it_is_and_what_users_see() -> None:
 def test_every_alert_has_its_runbook() -> None:
     """Under the anchor that its annotation names: a heading in lower case."""
     page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
-    anchors = {each.lower() for each in re.findall(r"^#+ (\w+)$", page, re.MULTILINE)}
+    anchors = {heading.lower() for heading in re.findall(r"^#+ (\w+)$", page, re.MULTILINE)}
     for rule in rendered():
         file, _, anchor = rule["annotations"]["runbook"].partition("#")
         assert (DOCS.parent / file).read_text(encoding="utf-8") == page

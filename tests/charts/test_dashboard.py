@@ -16,8 +16,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from charts.generate.dashboard import BOARDS, COLUMNS, dashboard, shown
-from charts.generate.dashboard.panel import clustered
+from charts.generate.dashboard import BOARDS, COLUMNS, dashboard, list_panels
+from charts.generate.dashboard.panel import select_cluster
 from tests.charts import clusterpages
 from tests.charts.clusterpages import Scaled
 from tests.charts.conftest import PODS, Monitored, until
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(900)
 
 FILES = Path(__file__).parents[2] / "charts/gpu-metrics-adapter/files"
 MODELS = {name: dashboard(name) for name in BOARDS}
-PANELS = [panel for model in MODELS.values() for panel in shown(model)]
+PANELS = [panel for model in MODELS.values() for panel in list_panels(model)]
 VARIABLES = {row["name"]: row for model in MODELS.values() for row in model["templating"]["list"]}
 every_board = pytest.mark.parametrize("board", BOARDS)
 CHOICES = {
@@ -75,9 +75,9 @@ def test_every_query_has_an_answer_whose_legend_can_be_written(
 
 
 def _answered(monitored: Monitored, expr: str, legend: str, choice: str) -> bool:
-    found = monitored.query(asked(expr, CHOICES[choice]))
+    rows = monitored.query(asked(expr, CHOICES[choice]))
     labels = set(re.findall(r"{{(\w+)}}", legend)) - OPTIONAL
-    present = [row["metric"] for row in found if not math.isnan(float(row["value"][1]))]
+    present = [row["metric"] for row in rows if not math.isnan(float(row["value"][1]))]
     return any(labels <= row.keys() for row in present)
 
 
@@ -87,8 +87,8 @@ def test_pods_are_named_in_whichever_way_the_exporter_is_scraped(monitored: Moni
     expected = {("ml", pod) for pod in PODS}
 
     def named() -> set[tuple[str, str]]:
-        found = [row["metric"] for row in monitored.query(expr)]
-        return {(labels["namespace"], labels["pod"]) for labels in found}
+        series = [row["metric"] for row in monitored.query(expr)]
+        return {(labels["namespace"], labels["pod"]) for labels in series}
 
     until(lambda: named() >= expected, f"the pods {expected}")
     assert named() == expected
@@ -98,10 +98,10 @@ def test_every_query_is_about_the_chosen_cluster(monitored: Monitored) -> None:
     """Nothing here has a label `cluster`, so nothing is of another one."""
     for title, expr, _ in targets():
         assert monitored.query(asked(expr, CHOICES["everything"], "elsewhere")) == [], title
-    assert clustered('a(gma_x) + by (gma) kube_y{z="gma_z"}') == (
+    assert select_cluster('a(gma_x) + by (gma) kube_y{z="gma_z"}') == (
         'a(gma_x{cluster="$cluster"}) + by (gma) kube_y{cluster="$cluster", z="gma_z"}'
     )
-    assert clustered("vllm_omni:num_requests_waiting") == (
+    assert select_cluster("vllm_omni:num_requests_waiting") == (
         'vllm_omni:num_requests_waiting{cluster="$cluster"}'
     )
 
@@ -179,9 +179,9 @@ def test_every_variable_has_values(monitored: Monitored) -> None:
         # Without a label, the choice of a cluster is empty.
         if row["type"] != "query" or row["name"] == "cluster":
             continue
-        found = re.fullmatch(r"label_values\((.+), (\w+)\)", row["query"]["query"])
-        assert found is not None, row["query"]
-        series, label = found.groups()
+        match = re.fullmatch(r"label_values\((.+), (\w+)\)", row["query"]["query"])
+        assert match is not None, row["query"]
+        series, label = match.groups()
         expr = f"count by ({label}) ({asked(series, CHOICES['everything'])})"
         until(partial(_asked, monitored, expr), f"values of {expr}")
 
@@ -216,22 +216,22 @@ def test_what_the_sdk_does_not_know_is_found() -> None:
     assert list(_lost(model, read)) == [".panels.0.options.showHeads", ".uids"]
 
 
-def _lost(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
-    """The places of ``wanted`` that ``found`` does not have, or has otherwise."""
-    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        wanted, found = dict(enumerate(wanted)), dict(enumerate(found))
-    if not isinstance(wanted, dict) or not isinstance(found, dict):
-        yield from [path] if wanted != found else ()
+def _lost(wanted: Any, read: Any, path: str = "") -> Iterator[str]:
+    """The places of ``wanted`` that ``read`` does not have, or has otherwise."""
+    if isinstance(wanted, list) and isinstance(read, list) and len(wanted) == len(read):
+        wanted, read = dict(enumerate(wanted)), dict(enumerate(read))
+    if not isinstance(wanted, dict) or not isinstance(read, dict):
+        yield from [path] if wanted != read else ()
         return
     for name, value in wanted.items():
-        yield from _lost(value, found.get(name), f"{path}.{name}")
+        yield from _lost(value, read.get(name), f"{path}.{name}")
 
 
 @every_board
 def test_it_has_the_variables_that_its_queries_use(board: str) -> None:
     model = MODELS[board]
     names = {row["name"] for row in model["templating"]["list"]}
-    texts = json.dumps([*shown(model), model["annotations"]])
+    texts = json.dumps([*list_panels(model), model["annotations"]])
     asked_for = set(re.findall(r"\$\{?([a-z]+)", texts))
     assert names == asked_for | {"datasource", "cluster"}
 
@@ -255,7 +255,7 @@ def test_each_answers_one_question() -> None:
 
 def test_panels_of_a_dashboard_have_titles_of_their_own() -> None:
     for name, model in MODELS.items():
-        titles = [panel["title"] for panel in shown(model)]
+        titles = [panel["title"] for panel in list_panels(model)]
         assert len(set(titles)) == len(titles), name
 
 
@@ -263,11 +263,11 @@ def test_panels_of_a_dashboard_have_titles_of_their_own() -> None:
 def test_panels_have_ids_of_their_own_and_do_not_overlap(board: str) -> None:
     model = MODELS[board]
     rows = [panel for panel in model["panels"] if panel["type"] == "row"]
-    ids = [panel["id"] for panel in (*rows, *shown(model))]
+    ids = [panel["id"] for panel in (*rows, *list_panels(model))]
     assert len(ids) == len(set(ids))
     for row in rows:
         assert row["collapsed"] is bool(row["panels"])
-    _check_places([*rows, *shown(model)])
+    _check_places([*rows, *list_panels(model)])
 
 
 def _check_places(panels: list[dict[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.server.serve import ahead
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
-from charts.generate.dashboard import BOARDS, dashboard, shown
+from charts.generate.dashboard import BOARDS, dashboard, list_panels
 from tests.adapter.serving import Exporter, Lab
 from tests.apiservice.delegate.server import OtherServer
 from tests.charts.alertrules import rendered
@@ -48,12 +48,12 @@ def names(page: str) -> set[str]:
 
 def labels(page: str) -> dict[str, set[str]]:
     """Family -> the labels that its series have, less a histogram's own."""
-    found: dict[str, set[str]] = {}
+    families: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             name = re.sub(r"_(bucket|sum|count)$", "", sample.name)
-            found.setdefault(name, set()).update(sample.labels.keys() - {"le"})
-    return found
+            families.setdefault(name, set()).update(sample.labels.keys() - {"le"})
+    return families
 
 
 def used(texts: Iterable[str]) -> set[str]:
@@ -181,7 +181,7 @@ def test_every_name_in_alerts_and_dashboard_is_on_a_page(
     queries = [
         target["expr"]
         for name in BOARDS
-        for panel in shown(dashboard(name))
+        for panel in list_panels(dashboard(name))
         for target in panel["targets"]
     ]
     ours = used([*(rule["expr"] for rule in rendered()), *queries])
@@ -201,8 +201,8 @@ def test_every_name_in_alerts_and_dashboard_is_on_a_page(
 
 def test_descriptions_name_metrics_that_there_are() -> None:
     declared = {family.name for family in (*SERVE, *NODEPOOL)}
-    said = used(text for rule in rendered() for text in rule["annotations"].values())
-    assert said <= declared
+    mentioned = used(text for rule in rendered() for text in rule["annotations"].values())
+    assert mentioned <= declared
 
 
 def test_every_alert_that_can_be_changed_is_in_the_schema() -> None:

@@ -69,10 +69,10 @@ def kind(block: Block) -> Kind:
     first = _NAMED.match(block.text)
     if first and first[0] in _FIRST:
         return _FIRST[first[0]]
-    found = documents(block)
-    if found and all(_named_kind(one) in fieldpaths.listed() for one in found):
+    contents = documents(block)
+    if contents and all(_named_kind(one) in fieldpaths.listed() for one in contents):
         return Kind.LISTED
-    if found and all("apiVersion" in one and "kind" in one for one in found):
+    if contents and all("apiVersion" in one and "kind" in one for one in contents):
         return Kind.MANIFEST
     raise ValueError(
         f"{block.place}: what is this? Begin it with {', '.join(_FIRST)}, put `<!-- in: Kind.path "
@@ -95,9 +95,9 @@ def documents(block: Block) -> list[Any]:
         raise ValueError(f"{block.place}: write out what the ellipsis stands for")
     try:
         read = yaml.load_all(block.text, yaml.CSafeLoader)  # as SafeLoader, and much faster
-        found = [one for one in read if one is not None]
+        contents = [one for one in read if one is not None]
     except yaml.YAMLError as error:
         raise ValueError(f"{block.place}: {error}") from None
-    if not all(isinstance(one, dict | list) for one in found):
+    if not all(isinstance(one, dict | list) for one in contents):
         raise ValueError(f"{block.place}: holds no mapping")
-    return found
+    return contents

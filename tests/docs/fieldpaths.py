@@ -25,12 +25,12 @@ _ALWAYS: Final = ("apiVersion", "kind", "metadata.*")
 @functools.cache
 def listed() -> dict[tuple[str, str], frozenset[str]]:
     """(apiVersion, kind) -> the paths of its fields."""
-    found = {}
+    kinds = {}
     for file in sorted(_FOLDER.glob("*.txt")):
         head, *paths = file.read_text(encoding="utf-8").splitlines()
         version, kind = head.removeprefix("# ").partition(",")[0].split()
-        found[version, kind] = frozenset((*_ALWAYS, *paths))
-    return found
+        kinds[version, kind] = frozenset((*_ALWAYS, *paths))
+    return kinds
 
 
 def unknown(obj: Mapping[str, Any]) -> list[str]:
@@ -42,24 +42,24 @@ def unknown(obj: Mapping[str, Any]) -> list[str]:
 def _has(known: frozenset[str], path: str) -> bool:
     names = path.split(".")
     above = (".".join(names[:length]) for length in range(1, len(names)))
-    return path in known or any(f"{each}.*" in known for each in above)
+    return path in known or any(f"{prefix}.*" in known for prefix in above)
 
 
 def _used(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
-        for name, each in value.items():
-            yield from _used(each, f"{path}.{name}" if path else name)
+        for name, inner in value.items():
+            yield from _used(inner, f"{path}.{name}" if path else name)
     elif isinstance(value, list) and value:
-        for each in value:
-            yield from _used(each, f"{path}[]")
+        for inner in value:
+            yield from _used(inner, f"{path}[]")
     else:
         yield path
 
 
 def _paths(schema: Mapping[str, Any], path: str) -> Iterator[str]:
     fields = schema.get("properties", {})
-    for name, each in fields.items():
-        yield from _paths(each, f"{path}.{name}" if path else name)
+    for name, field in fields.items():
+        yield from _paths(field, f"{path}.{name}" if path else name)
     if "items" in schema:
         yield from _paths(schema["items"], f"{path}[]")
     elif schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema:

@@ -54,16 +54,16 @@ def whole(block: Block) -> list[Object]:
     Raises:
         ValueError: it is part of a kind that there is no base for.
     """
-    found = documents(block)
+    contents = documents(block)
     if kind(block) is Kind.MANIFEST:
-        return found
+        return contents
     name, *path = block.comment.removeprefix("in: ").split(".")
     formulas: dict[str, Object] = {
         one["kind"]: one for one in yaml.load_all(_BASES, yaml.CSafeLoader)
     }
-    if name not in formulas or len(found) != 1:
+    if name not in formulas or len(contents) != 1:
         raise ValueError(f"{block.place}: one document, in a Pod, Deployment, HPA or ScaledObject")
-    part: Any = found[0]
+    part: Any = contents[0]
     for key in reversed(path):
         part = {key: part}
     return [_laid(formulas[name], part)]

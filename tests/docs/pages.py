@@ -65,8 +65,8 @@ class Page:
     @property
     def links(self) -> list[str]:
         """Targets of links and pictures, without those of other sites."""
-        found = (one or other for one, other in _LINK.findall(self.prose))
-        return [link for link in found if "://" not in link and not link.startswith("mailto:")]
+        targets = (one or other for one, other in _LINK.findall(self.prose))
+        return [link for link in targets if "://" not in link and not link.startswith("mailto:")]
 
     @property
     def anchors(self) -> set[str]:

@@ -41,8 +41,8 @@ class ShownManifest(NamedTuple):
 def shown() -> Iterator[ShownManifest]:
     """Yield every manifest that a recipe shows below its command."""
     for page in sorted(FOLDER.glob("*.md")):
-        for found in _SHOWN.finditer(page.read_text(encoding="utf-8")):
-            yield ShownManifest(page, found["command"], found["text"], found["kind"] or "")
+        for match in _SHOWN.finditer(page.read_text(encoding="utf-8")):
+            yield ShownManifest(page, match["command"], match["text"], match["kind"] or "")
 
 
 def printed(command: str, kind: str = "") -> str:
@@ -62,9 +62,9 @@ def write() -> None:
     for page in sorted(FOLDER.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         made = _SHOWN.sub(
-            lambda found: (
-                f"```sh\n{found['command']}\n```\n\n{found['part'] or ''}```yaml\n"
-                f"{printed(found['command'], found['kind'] or '')}```"
+            lambda match: (
+                f"```sh\n{match['command']}\n```\n\n{match['part'] or ''}```yaml\n"
+                f"{printed(match['command'], match['kind'] or '')}```"
             ),
             text,
         )

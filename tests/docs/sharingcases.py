@@ -43,11 +43,11 @@ class Case(NamedTuple):
         sharing = SharingOptions(policy)
         world = World(*map(self._pod, self.pods), sharing=sharing, nodes={NODE: self.labels})
         world.scrape(self.page, NOW, node=NODE)
-        found = world.read(name, "gpu_utilization", NOW)
-        if not isinstance(found, Reading):
-            return f"`{found.reason}`", ""
-        (device,) = found.devices
-        return f"{found.value:g}", device.attribution.value
+        answer = world.read(name, "gpu_utilization", NOW)
+        if not isinstance(answer, Reading):
+            return f"`{answer.reason}`", ""
+        (device,) = answer.devices
+        return f"{answer.value:g}", device.attribution.value
 
     def _pod(self, name: str) -> Pod:
         asked = dict(zip(self.pods, self.gpus, strict=True)) if len(self.gpus) > 1 else {}

@@ -42,7 +42,7 @@ def gpuworkloads() -> str:
 
 
 def _text(shelf: Shelf) -> str:
-    columns = [(number, each.name) for number, each in enumerate(shelf.resource.columns)]
+    columns = [(number, column.name) for number, column in enumerate(shelf.resource.columns)]
     columns = [(i, name) for i, name in columns if not shelf.resource.columns[i].wide]
     rows = []
     for name in shelf.names():

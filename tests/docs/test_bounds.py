@@ -43,9 +43,9 @@ LINES: Final = lines()
 
 def known(line: Line) -> Row:
     rows = SECTIONS[line.section]
-    found = [each for start, each in rows.items() if f"{line.name} |".startswith(start)]
-    assert len(found) == 1, f"one row of tests/docs/bounds begins as {line.name!r}: {found}"
-    return found[0]
+    matches = [row for start, row in rows.items() if f"{line.name} |".startswith(start)]
+    assert len(matches) == 1, f"one row of tests/docs/bounds begins as {line.name!r}: {matches}"
+    return matches[0]
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)

@@ -30,7 +30,7 @@ def test_what_artifact_hub_reads_is_yaml_and_right() -> None:
     """Its annotations are texts; the kinds of changes are those that it documents."""
     rows = yaml.safe_load((chart.CHART / "Chart.yaml").read_text(encoding="utf-8"))
     notes = rows["annotations"]
-    assert all(isinstance(each, str) for each in notes.values())
+    assert all(isinstance(note, str) for note in notes.values())
     (image,) = yaml.safe_load(notes["artifacthub.io/images"])
     repository = yaml.safe_load(VALUES)["image"]["repository"]
     assert image == {"name": repository, "image": f"{repository}:{rows['appVersion']}"}
@@ -83,13 +83,13 @@ def sections(row: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[An
     """Yield every mapping of the schema with the keys that it allows."""
     allowed = {
         name
-        for name, each in row["properties"].items()
+        for name, schema in row["properties"].items()
         # A name of another chart is allowed so that a template can answer it.
-        if (*path, name) != ("global",) and not each.get("deprecated")
+        if (*path, name) != ("global",) and not schema.get("deprecated")
     }
     yield path, allowed
     for name in allowed:
-        inner = chartvalues.resolved(row["properties"][name], SCHEMA)
+        inner = chartvalues.resolve_reference(row["properties"][name], SCHEMA)
         here = (*path, name)
         # Amounts of Kubernetes' are named by the user.
         if "properties" in inner and name not in ("resources", "affinity") and here not in OWN:

@@ -51,17 +51,17 @@ def test_every_program_is_one_that_is_checked() -> None:
 @every(of("gpu-metrics-adapter"))
 def test_our_own_program_takes_it(command: Command) -> None:
     """Parsed, choices and types included, and not run."""
-    found: click.Command | None = main
+    subcommand: click.Command | None = main
     name: str | None = "gpu-metrics-adapter"
     rest = list(command.arguments)
-    while isinstance(found, click.Group) and rest:
-        with click.Context(found, info_name=name) as context:
+    while isinstance(subcommand, click.Group) and rest:
+        with click.Context(subcommand, info_name=name) as context:
             # Options may stand before the command.
-            _, rest, _ = found.make_parser(context).parse_args(rest)
+            _, rest, _ = subcommand.make_parser(context).parse_args(rest)
             if rest:
-                name, found, rest = found.resolve_command(context, rest)
-    assert found is not None
-    found.make_context(name, rest)
+                name, subcommand, rest = subcommand.resolve_command(context, rest)
+    assert subcommand is not None
+    subcommand.make_context(name, rest)
 
 
 @every(of("make"))

@@ -15,9 +15,9 @@ _IMAGE = re.compile(r"image: ([\w./-]+:v?(\d+(?:\.\d+)*)[\w.-]*)")
 
 def newest(title: str) -> tuple[int, ...]:
     """The newest release of a server that the table of a page names; empty without one."""
-    named = re.compile(rf"^shape: {re.escape(title)} (\d+(?:\.\d+)*)", re.MULTILINE)
+    pattern = re.compile(rf"^shape: {re.escape(title)} (\d+(?:\.\d+)*)", re.MULTILINE)
     tables = "".join(path.read_text(encoding="utf-8") for path in sorted(SERVERS.glob("*.yaml")))
-    return max(map(numbers, named.findall(tables)), default=())
+    return max(map(numbers, pattern.findall(tables)), default=())
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def shown() -> list[tuple[str, str, str]]:
     """(file, image, version) of each image with a tag."""
     texts = {page.name: page.text for page in pages()}
     texts |= {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.yaml")}
-    return [(name, *found) for name, text in texts.items() for found in _IMAGE.findall(text)]
+    return [(name, *image) for name, text in texts.items() for image in _IMAGE.findall(text)]
 
 
 SHOWN = [row for row in shown() if kind_of_image(row[1])]

@@ -21,7 +21,7 @@ from adapter.pipeline.catalog.servermeasures import (
     FINISHED,
     OUTPUT_TOKENS,
     PROMPT_TOKENS,
-    of_gateway,
+    gateway_metric,
 )
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
@@ -44,7 +44,7 @@ METRICS = (
 def manifests(kind: str, page: str = PAGE) -> list[dict[str, Any]]:
     """A page's manifests of a kind."""
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    return [found for found in map(yaml.safe_load, blocks) if found.get("kind") == kind]
+    return [manifest for manifest in map(yaml.safe_load, blocks) if manifest.get("kind") == kind]
 
 
 def row(title: str, *cells: str) -> str:
@@ -96,7 +96,7 @@ def test_the_table_of_latencies_says_what_each_server_counts(kind: ServerKind) -
     (line,) = lines
     cells = line.removeprefix(start).strip("| ").split(" | ")
     names = [*Latency, OUTPUT_TOKENS, PROMPT_TOKENS, FINISHED]
-    wanted = [of_gateway(name) if kind.gateway else name for name in names]
+    wanted = [gateway_metric(name) if kind.gateway else name for name in names]
     assert [cell != DASH for cell in cells] == [is_counted(kind, name) for name in wanted]
 
 

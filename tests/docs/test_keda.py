@@ -17,8 +17,8 @@ PAGE = (FOLDER / "keda.md").read_text(encoding="utf-8")
 def test_the_first_trigger_is_accepted() -> None:
     manifest = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0])
     (trigger,) = manifest["spec"]["triggers"]
-    found = compile_trigger(trigger["metadata"], Catalog().metrics)
-    assert (found.metric, found.target) == ("gpu_utilization", 70.0)
+    compiled = compile_trigger(trigger["metadata"], Catalog().metrics)
+    assert (compiled.metric, compiled.target) == ("gpu_utilization", 70.0)
 
 
 def test_every_key_and_aggregate_is_explained() -> None:

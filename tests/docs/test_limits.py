@@ -31,15 +31,15 @@ class Bound(NamedTuple):
 
 def bounds() -> list[Bound]:
     """The first row of each setting: later rows are derived from it."""
-    found: dict[str, Bound] = {}
+    rows: dict[str, Bound] = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) != 7:
             continue
         for key in re.findall(r"`([a-z_.]+)`", cells[3]):
             if key.startswith(SECTIONS):
-                found.setdefault(key, Bound(cells[2], key))
-    return list(found.values())
+                rows.setdefault(key, Bound(cells[2], key))
+    return list(rows.values())
 
 
 def default(key: str) -> object:

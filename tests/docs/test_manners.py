@@ -18,9 +18,9 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
 def test_a_form_has_a_title_and_fields_that_are_labelled(form: Path) -> None:
-    found = yaml.safe_load(form.read_text(encoding="utf-8"))
-    assert {"name", "description", "body"} <= set(found)
-    for field in found["body"]:
+    template = yaml.safe_load(form.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= set(template)
+    for field in template["body"]:
         assert field["type"] in FIELDS
         assert field["attributes"].get("label" if field["type"] != "markdown" else "value")
 
@@ -45,9 +45,9 @@ def test_the_hooks_are_programs_of_the_lint() -> None:
 
 
 def test_the_container_of_developers_makes_the_environment() -> None:
-    found = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
-    target = found["postCreateCommand"].removeprefix("make ")
+    config = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    target = config["postCreateCommand"].removeprefix("make ")
     assert target == ".venv/.ready"
-    assert found["customizations"]["vscode"]["settings"][
+    assert config["customizations"]["vscode"]["settings"][
         "python.defaultInterpreterPath"
     ].startswith(".venv/")

@@ -57,8 +57,8 @@ def test_the_new_trigger_is_accepted() -> None:
         for trigger in yaml.safe_load(block).get("triggers", ())
         if trigger["type"] == "external"
     ]
-    (found,) = [compile_trigger(metadata, Catalog().metrics) for metadata in triggers]
-    assert (found.metric, found.target, found.activation) == ("gpu_utilization", 70.0, 5.0)
+    (compiled,) = [compile_trigger(metadata, Catalog().metrics) for metadata in triggers]
+    assert (compiled.metric, compiled.target, compiled.activation) == ("gpu_utilization", 70.0, 5.0)
 
 
 def test_every_key_of_a_trigger_that_is_named_is_one() -> None:

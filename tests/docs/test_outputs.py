@@ -17,14 +17,14 @@ from tests.docs.pages import ROOT, Page, pages
 SHOWN = outputs.shown()
 
 
-@pytest.mark.parametrize("shown", SHOWN, ids=[f"{each.page}: {each.name}" for each in SHOWN])
+@pytest.mark.parametrize("shown", SHOWN, ids=[f"{shown.page}: {shown.name}" for shown in SHOWN])
 def test_an_output_is_what_the_tool_prints(shown: Shown) -> None:
     assert shown.text == outputs.output(shown.name), "run `python -m tests.docs.outputs`"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_every_mark_has_a_block(page: Page) -> None:
-    assert outputs.marked(page.text) == sum(each.page == page.name for each in SHOWN)
+    assert outputs.marked(page.text) == sum(shown.page == page.name for shown in SHOWN)
 
 
 @pytest.mark.parametrize("name", ["troubleshooting", "explain", "idle", "replay", "top"])
@@ -35,7 +35,7 @@ def test_every_text_block_of_a_tools_page_is_an_output(name: str) -> None:
 
 
 def test_every_output_is_shown() -> None:
-    assert set(outputs.OTHERS) <= {each.name for each in SHOWN}
+    assert set(outputs.OTHERS) <= {shown.name for shown in SHOWN}
 
 
 def test_the_lines_about_a_check_end_with_the_next_check_or_section() -> None:

@@ -35,9 +35,9 @@ GOOD = (
 
 @pytest.mark.parametrize(("text", "word"), BAD.values(), ids=BAD.keys())
 def test_an_unwanted_word_is_found_with_its_line_and_a_hint(text: str, word: str) -> None:
-    (found,) = prose.findings("page.md", f"A first line.\n{text}\n")
-    assert (found.path, found.line, found.word) == ("page.md", 2, word)
-    assert found.hint
+    (finding,) = prose.findings("page.md", f"A first line.\n{text}\n")
+    assert (finding.path, finding.line, finding.word) == ("page.md", 2, word)
+    assert finding.hint
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -61,12 +61,12 @@ def test_good_prose_passes(text: str) -> None:
     ],
 )
 def test_of_python_only_comments_and_strings_count(source: str, lines: list[int]) -> None:
-    assert [found.line for found in prose.findings("module.py", source)] == lines
+    assert [finding.line for finding in prose.findings("module.py", source)] == lines
 
 
 def test_a_finding_names_the_place_the_word_and_what_to_write() -> None:
-    (found,) = prose.findings("page.md", "Values anew.\n")
-    assert str(found) == "page.md:1: anew: again"
+    (finding,) = prose.findings("page.md", "Values anew.\n")
+    assert str(finding) == "page.md:1: anew: again"
 
 
 def test_pages_charts_and_sources_are_checked() -> None:

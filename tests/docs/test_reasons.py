@@ -12,7 +12,7 @@ import pytest
 from adapter.answers.api.groupvalues import INCOMPLETE
 from adapter.answers.api.provider import TOO_LARGE
 from adapter.answers.promises import ratios
-from adapter.pipeline.attribution import credibility, latencies, split, unnamed, values
+from adapter.pipeline.attribution import credibility, latencies, split, unnamedpods, values
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import (
     REASONS,
@@ -36,12 +36,12 @@ def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
     source = module.read_text(encoding="utf-8")
     if called not in source and subscripted not in source:
         return
-    for found in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         text: Any = None
-        if isinstance(found, ast.Call) and ast.unparse(found.func) == called and found.args:
-            text = found.args[0]
-        if isinstance(found, ast.Subscript) and ast.unparse(found.value).endswith(subscripted):
-            text = found.slice
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == called and node.args:
+            text = node.args[0]
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith(subscripted):
+            text = node.slice
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             yield text.value
 
@@ -65,15 +65,15 @@ def test_every_reason_in_the_code_is_known(
     folder: str, called: str, subscripted: str, known: tuple[str, ...]
 ) -> None:
     modules = [path for path in (ROOT / folder).rglob("*.py") if "demo" not in path.parts]
-    found = {text for path in modules for text in literals(path, called, subscripted)}
+    reasons = {text for path in modules for text in literals(path, called, subscripted)}
     # KEDA's are the scaler's own and are not counted.
-    assert found - {"gone", "no_gpu"} <= set(known)
+    assert reasons - {"gone", "no_gpu"} <= set(known)
     assert known
 
 
 def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
     engine = {
-        *unnamed.UNNAMED,
+        *unnamedpods.UNNAMED,
         *(
             values.UNKNOWN_METRIC,
             values.NO_VALUE,
@@ -103,32 +103,34 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
 def test_a_reason_has_a_hint_and_a_heading(reason: str) -> None:
     exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
     absence = Absence(reason, "what is known", exporter=PodRef("gpu", "dcgm-1"))
-    found = explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
-    assert found.hint
-    assert "{" not in found.hint
-    assert "what is known" in found.message
-    page, _, heading = found.docs.partition("#")
+    advice = explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
+    assert advice.hint
+    assert "{" not in advice.hint
+    assert "what is known" in advice.message
+    page, _, heading = advice.docs.partition("#")
     assert f"\n## {heading}\n" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_a_hint_without_its_names_is_the_fix() -> None:
-    found = explanation(Absence(unnamed.NAMES_NO_POD), make_pod("llm", node="n1"), lambda _: None)
-    assert found.hint == REASONS[unnamed.NAMES_NO_POD].fix
+    advice = explanation(
+        Absence(unnamedpods.NAMES_NO_POD), make_pod("llm", node="n1"), lambda _: None
+    )
+    assert advice.hint == REASONS[unnamedpods.NAMES_NO_POD].fix
 
 
 def hint_about(exporter: Pod) -> Explanation:
-    absence = Absence(unnamed.NAMES_NO_POD, "http://e", exporter=exporter.ref)
+    absence = Absence(unnamedpods.NAMES_NO_POD, "http://e", exporter=exporter.ref)
     return explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
 
 
 def test_a_hint_names_the_exporters_own_object_and_who_knows_what_manages_it() -> None:
     exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
-    found = hint_about(exporter)
-    assert found.hint == (
+    advice = hint_about(exporter)
+    assert advice.hint == (
         "set the variable DCGM_EXPORTER_KUBERNETES=true in DaemonSet dcgm in namespace gpu; "
         "`gpu-metrics-adapter explain pod llm -n ml` says where it lasts"
     )
-    assert found.changes == "DaemonSet/gpu/dcgm"
+    assert advice.changes == "DaemonSet/gpu/dcgm"
 
 
 def test_a_hint_names_the_operator_that_the_pods_labels_show() -> None:
@@ -146,10 +148,10 @@ def test_no_hint_of_a_change_is_a_command_that_something_may_revert(reason: str)
     exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
     owner = Owner("apps/v1", "StatefulSet", "llm")
     pod = make_pod("llm-0", node="n1", owner=owner)
-    found = explanation(Absence(reason, exporter=exporter.ref), pod, {exporter.ref: exporter}.get)
-    assert found.changes
-    assert not found.hint.startswith("kubectl")
-    known = changed_object(found.changes)
-    fix = lasting_fix(reason, known)
+    advice = explanation(Absence(reason, exporter=exporter.ref), pod, {exporter.ref: exporter}.get)
+    assert advice.changes
+    assert not advice.hint.startswith("kubectl")
+    changed = changed_object(advice.changes)
+    fix = lasting_fix(reason, changed)
     assert fix is not None
-    assert fix.command.startswith(f"kubectl -n {known.namespace} ")
+    assert fix.command.startswith(f"kubectl -n {changed.namespace} ")

@@ -21,15 +21,15 @@ def test_the_recording_has_whole_characters_and_nothing_from_elsewhere() -> None
     assert "\ufffd" not in text
     assert "url(" not in text
     elements = list(ET.fromstring(text).iter())
-    assert {each.tag.removeprefix(SVG) for each in elements} == DRAWN
-    names = {f"#{each.get('id')}" for each in elements if each.get("id")}
-    assert {each.get("href") for each in elements if each.tag == f"{SVG}use"} <= names
-    assert not [name for each in elements for name in each.attrib if name.startswith("on")]
+    assert {element.tag.removeprefix(SVG) for element in elements} == DRAWN
+    names = {f"#{element.get('id')}" for element in elements if element.get("id")}
+    assert {element.get("href") for element in elements if element.tag == f"{SVG}use"} <= names
+    assert not [name for element in elements for name in element.attrib if name.startswith("on")]
 
 
 def test_it_shows_the_story_and_ends_with_the_outcomes() -> None:
     root = ET.parse(RECORDING).getroot()
-    shown = "".join(each.text or "" for each in root.iter(f"{SVG}text"))
+    shown = "".join(element.text or "" for element in root.iter(f"{SVG}text"))
     for part in ("scaled on its queue", "exporter dead", "Missing means hold", "three signals"):
         assert part in shown
 
@@ -39,9 +39,9 @@ def test_a_line_of_several_pictures_is_written_once() -> None:
     written = f"{frame}{frame}\x1b[?1049lthe end █".encode()
     # The terminal may cut a character in two.
     frames = pictures([Chunk(0.0, written[:-1]), Chunk(0.1, written[-1:])])
-    found = svg(frames)
-    assert found.count("line 7<") == 1
-    assert "&amp; &lt;more&gt;" in found
+    picture = svg(frames)
+    assert picture.count("line 7<") == 1
+    assert "&amp; &lt;more&gt;" in picture
     assert frames[-1][-1].plain == "the end █"
     assert isinstance(frames[0][0], Text)
-    ET.fromstring(found)
+    ET.fromstring(picture)

@@ -60,13 +60,13 @@ def of_page(name: str) -> dict[str, bool]:
 
 
 def test_a_vgpu_guest_lacks_what_the_page_says() -> None:
-    found = of_page("dcgm/4.6-vgpu-guest.prom")
+    served = of_page("dcgm/4.6-vgpu-guest.prom")
     section = PAGE.partition("\n## vGPU\n")[2].partition("\n## ")[0]
-    absent = {metric for metric, has in found.items() if not has}
+    absent = {metric for metric, has in served.items() if not has}
     assert absent == {"gpu_sm_activity", "gpu_tensor_activity", "gpu_power_watts"}
     assert all(f"`{metric}`" in section for metric in absent)
 
 
 def test_mig_instances_have_utilisation_and_not_the_boards_counter() -> None:
-    found = of_page("dcgm/3.1-mig-attributed.prom")
-    assert (found["gpu_utilization"], found["DCGM_FI_DEV_GPU_UTIL"]) == (True, False)
+    served = of_page("dcgm/3.1-mig-attributed.prom")
+    assert (served["gpu_utilization"], served["DCGM_FI_DEV_GPU_UTIL"]) == (True, False)

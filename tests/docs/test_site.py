@@ -28,11 +28,11 @@ MOST = 50
 
 def entries(rows: list[Any]) -> Iterator[str]:
     for row in rows:
-        for each in row.values() if isinstance(row, dict) else [row]:
-            if isinstance(each, list):
-                yield from entries(each)
+        for entry in row.values() if isinstance(row, dict) else [row]:
+            if isinstance(entry, list):
+                yield from entries(entry)
             else:
-                yield each
+                yield entry
 
 
 def test_the_navigation_is_short_and_leaves_out_only_what_an_index_lists() -> None:
@@ -65,16 +65,16 @@ def words(text: str) -> set[str]:
 )
 def test_what_people_ask_is_all_in_one_heading(asked: str, page: str, heading: str) -> None:
     """A word in a title counts a thousand times as much as one in a text."""
-    found = [
-        (each.name, title)
-        for each in pages()
-        for title in re.findall(r"^#+ (.+)$", each.prose, re.MULTILINE)
+    headings = [
+        (document.name, title)
+        for document in pages()
+        for title in re.findall(r"^#+ (.+)$", document.prose, re.MULTILINE)
         if words(asked) <= words(title)
     ]
-    assert found
-    assert found[0][0] == page
-    assert heading in found[0][1]
-    assert len({name for name, _ in found}) == 1
+    assert headings
+    assert headings[0][0] == page
+    assert heading in headings[0][1]
+    assert len({name for name, _ in headings}) == 1
 
 
 def test_a_link_to_a_page_apart_is_on_the_index() -> None:

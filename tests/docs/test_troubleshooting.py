@@ -27,9 +27,9 @@ TABLES = {
 
 def section(heading: str) -> str:
     """What stands below a heading of the third level."""
-    found = PAGE.partition(f"\n### {heading}\n")[2]
-    assert found, heading
-    return re.split(r"\n#{2,3} ", found)[0]
+    below = PAGE.partition(f"\n### {heading}\n")[2]
+    assert below, heading
+    return re.split(r"\n#{2,3} ", below)[0]
 
 
 def explained(heading: str) -> list[str]:
@@ -63,5 +63,5 @@ def test_an_empty_answer_is_what_the_hpa_says_of_it() -> None:
     seen = Observation(1, [PodState("a")], [])
     with pytest.raises(InvalidMetricError) as raised:
         propose(metric, {}, seen, "default")
-    said = str(raised.value).rpartition(": ")[2]
-    assert f"| `{said}` |" in PAGE
+    message = str(raised.value).rpartition(": ")[2]
+    assert f"| `{message}` |" in PAGE

@@ -17,9 +17,9 @@ _PROGRAMS = "tests/e2e/programs"
 
 def _pinned(folder: str, module: str) -> str:
     text = (ROOT / folder / "go.mod").read_text(encoding="utf-8")
-    found = re.search(rf"^\s+{re.escape(module)} v(\S+)", text, re.MULTILINE)
-    assert found is not None, f"{folder}/go.mod pins no version of {module}"
-    return found[1]
+    match = re.search(rf"^\s+{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    assert match is not None, f"{folder}/go.mod pins no version of {module}"
+    return match[1]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_the_supported_versions_of_python_are_all_from_the_oldest_on() -> None:
 
 def test_the_makefile_looks_for_the_supported_versions() -> None:
     command = ["make", "--no-print-directory", "--eval", "versions: ; @echo $(PYTHONS)", "versions"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == _PYTHONS
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == _PYTHONS
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

@@ -39,13 +39,13 @@ _ATTACHED = frozenset({"logs", "port-forward", "exec", "debug", "attach", "cp", 
 def rows() -> Iterator[str]:
     """One line for each thing, sorted within its page."""
     for page in pages():
-        found = {f"{command}  [{why}]" for command in commands(page) if (why := gap(command))}
+        gaps = {f"{command}  [{why}]" for command in commands(page) if (why := gap(command))}
         for block in page.blocks:
             if block.language == "yaml" and kind(block) is Kind.FOREIGN:
-                found.add(f"{block.comment}  [YAML]")
-        if found:
+                gaps.add(f"{block.comment}  [YAML]")
+        if gaps:
             yield page.name
-            yield from (f"    {' '.join(row.split())}" for row in sorted(found))
+            yield from (f"    {' '.join(row.split())}" for row in sorted(gaps))
 
 
 def gap(command: Command) -> str:

@@ -38,10 +38,10 @@ def misbehave(
         if how is BadPage.IS_CUT:
             request.wfile.write(page[: len(page) // 2])
         elif how is BadPage.DRIPS:
-            for at in range(len(page)):
+            for index in range(len(page)):
                 if not still():
                     return
-                request.wfile.write(page[at : at + 1])
+                request.wfile.write(page[index : index + 1])
                 time.sleep(0.1)
         else:
             line = b"# " + b"x" * 65_533 + b"\n"

@@ -27,8 +27,8 @@ def status(state: Object, restarts: int = 0, *, phase: str = "Running", **more: 
         **more,
     }
     ready = {"type": "Ready", "status": "False", "lastTransitionTime": ago(10800)}
-    found = {"phase": phase, "startTime": ago(10800), "containerStatuses": [row]}
-    return found | {"podIP": "127.0.0.1", "conditions": [ready]}
+    pod_status = {"phase": phase, "startTime": ago(10800), "containerStatuses": [row]}
+    return pod_status | {"podIP": "127.0.0.1", "conditions": [ready]}
 
 
 def waits(reason: str, message: str = "", restarts: int = 0, **more: Any) -> Object:

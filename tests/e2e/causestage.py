@@ -141,9 +141,9 @@ class CauseStage(Stage):
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run a printed command."""
         kubectl = shlex.quote(str(programs.find(programs.KUBECTL)))
-        own = f'kubectl() {{ {kubectl} --kubeconfig={self.plane.kubeconfig} "$@"; }}; {command}'
+        script = f'kubectl() {{ {kubectl} --kubeconfig={self.plane.kubeconfig} "$@"; }}; {command}'
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", own],
+            ["bash", "-euo", "pipefail", "-c", script],
             capture_output=True,
             text=True,
             timeout=60,
@@ -152,8 +152,8 @@ class CauseStage(Stage):
 
     def size(self, namespace: str, name: str = "inference") -> int:
         """Return the replicas that a Deployment should have."""
-        found = self.admin.get(f"{DEPLOYMENTS.format(ns=namespace)}/{name}")
-        return int(found["spec"]["replicas"])
+        workload = self.admin.get(f"{DEPLOYMENTS.format(ns=namespace)}/{name}")
+        return int(workload["spec"]["replicas"])
 
     def pods_of(self, namespace: str) -> list[Object]:
         """Return the pods of a namespace."""
@@ -180,8 +180,8 @@ class Printed(NamedTuple):
 
 def ago(seconds: float) -> str:
     """A time before now, in RFC 3339."""
-    at = datetime.now(UTC) - timedelta(seconds=seconds)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.now(UTC) - timedelta(seconds=seconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Fault(NamedTuple):

@@ -104,7 +104,7 @@ class Authority:
         )
         if server:
             numeric = x509.IPAddress(ipaddress.ip_address(address))
-            names = [x509.DNSName(each) for each in ("localhost", *dns)]
+            names = [x509.DNSName(host) for host in ("localhost", *dns)]
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([*names, numeric]), critical=False
             )

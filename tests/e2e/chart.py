@@ -27,9 +27,9 @@ def helm(
     *arguments: str | Path, values: Mapping[str, Any] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run helm with these values, if any, and without the user's configuration."""
-    given = [] if values is None else ["--values=-"]
+    options = [] if values is None else ["--values=-"]
     return subprocess.run(
-        [programs.find(programs.HELM), *arguments, *given],
+        [programs.find(programs.HELM), *arguments, *options],
         input=json.dumps(values),
         env=os.environ | homes(),
         capture_output=True,
@@ -68,10 +68,10 @@ def _rendered(values: str, release: str, namespace: str, only: tuple[str, ...]) 
 
 def one(objects: list[Object], kind: str, name: str = "") -> Any:
     """Return the only object of a kind (and name)."""
-    (found,) = (
+    (only,) = (
         obj for obj in objects if obj["kind"] == kind and name in ("", obj["metadata"]["name"])
     )
-    return found
+    return only
 
 
 def pod_of(values: Mapping[str, Any], template: str = "deployment") -> Any:

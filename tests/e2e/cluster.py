@@ -159,12 +159,12 @@ class Cluster:
 
         def look() -> Object | None:
             try:
-                found: Object = self.get(path)
+                obj: Object = self.get(path)
             except (RefusedError, httpx.TransportError) as error:
                 last[0] = str(error)
                 return None
-            last[0] = found.get("status", found)
-            return found if check(found) else None
+            last[0] = obj.get("status", obj)
+            return obj if check(obj) else None
 
         try:
             return wait_until(look, what, seconds, every=0.2)

@@ -27,15 +27,15 @@ def checked(kubeconfig: Path, *arguments: str) -> dict[str, Any]:
     """Return what it finds, as JSON."""
     done = doctor("-o", "json", "--kubeconfig", kubeconfig, *arguments)
     assert done.stderr == ""
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert done.returncode == found["status"]
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == report["status"]
+    return report
 
 
 def found_by(report: dict[str, Any]) -> dict[str, list[str]]:
     """Return id -> messages."""
     return {
-        row["id"]: [each["message"] for each in row["findings"]]
+        row["id"]: [finding["message"] for finding in row["findings"]]
         for row in report["checks"]
         if row.get("findings")
     }

@@ -166,14 +166,14 @@ class Exporter:
 
     def _holders(self, pods: list[RunningPod]) -> list[RunningPod | None]:
         """Assign GPUs to every pod, which keeps them while it runs."""
-        known = {pod.uid: pod for pod in pods}
+        by_uid = {pod.uid: pod for pod in pods}
         with self._slots_lock:
-            self._slots = [uid if uid in known else None for uid in self._slots]
+            self._slots = [uid if uid in by_uid else None for uid in self._slots]
             for pod in pods:
                 for _ in range(pod.gpus - self._slots.count(pod.uid)):
                     if None in self._slots:
                         self._slots[self._slots.index(None)] = pod.uid
-            return [known[uid] if uid else None for uid in self._slots]
+            return [by_uid[uid] if uid else None for uid in self._slots]
 
     def _labels(self, index: int, pod: RunningPod | None) -> str:
         labels = {

@@ -47,9 +47,9 @@ class Board:
         """Take a change of a Deployment; its sizes form the trajectory."""
         namespace, size = obj["metadata"]["namespace"], obj["spec"]["replicas"]
         with self.changed:
-            seen = self.sizes[namespace]
-            if kind != "DELETED" and (not seen or seen[-1] != size):
-                seen.append(size)
+            sizes = self.sizes[namespace]
+            if kind != "DELETED" and (not sizes or sizes[-1] != size):
+                sizes.append(size)
             self.changed.notify_all()
 
     def hpa(self, _: str, obj: Object) -> None:
@@ -91,7 +91,7 @@ class HpaStage(NamedTuple):
     def feed(self, namespace: str, case: Case, phase: int = 0) -> None:
         """Let the metrics API answer with the values of a phase."""
         now = time.time()
-        values = [shifted_values(each, now, namespace) for each in case.phases[phase]]
+        values = [shifted_values(answer, now, namespace) for answer in case.phases[phase]]
         self.api.values[namespace] = dict(zip(metric_names(case), values, strict=True))
 
     def _pod(self, namespace: str, pod: PodState, request: str) -> None:
@@ -120,7 +120,7 @@ _SPEC: Object = {"containers": [{"name": "main", "image": "none"}]}
 
 def _requests(case: Case) -> dict[str, str]:
     """Pod name to its request, as the quantity of one container."""
-    usages = [each for each in case.phases[0] if isinstance(each, ResourceUsage)]
+    usages = [answer for answer in case.phases[0] if isinstance(answer, ResourceUsage)]
     return {name: f"{milli}m" for usage in usages for name, milli in usage.requests.items()}
 
 

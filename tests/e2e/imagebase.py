@@ -56,10 +56,10 @@ def of(dockerfile: str) -> Base:
     Raises:
         NoBaseError: its base is not a slim Python image.
     """
-    found = _REFERENCE.search(dockerfile)
-    if found is None:
+    reference = _REFERENCE.search(dockerfile)
+    if reference is None:
         raise NoBaseError("the Dockerfile's ARG PYTHON names no python:…-slim-… image")
-    return Base(found["name"], f"python{found['version']}", found["suite"])
+    return Base(reference["name"], f"python{reference['version']}", reference["suite"])
 
 
 def context(base: Base, cache: Path) -> Path:

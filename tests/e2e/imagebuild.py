@@ -127,8 +127,8 @@ def _build(folder: Path) -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as settings:
         _pip_settings(Path(settings))
-        given = ("--volume", f"{settings}:{_PIP}:ro")
-        _run([*buildah, *chroot, "--pull-never", *given, "--tag", _NAME, str(ROOT)])
+        mount = ("--volume", f"{settings}:{_PIP}:ro")
+        _run([*buildah, *chroot, "--pull-never", *mount, "--tag", _NAME, str(ROOT)])
     seconds = time.monotonic() - started
     for old in CACHE.glob("[0-9a-f]" * 16 + "*"):
         shutil.rmtree(old)
@@ -178,12 +178,12 @@ def _pip_settings(folder: Path) -> None:
     )
     # Lines such as global.timeout='60'; those of :env: take precedence.
     lines = sorted(output.stdout.splitlines(), key=lambda line: line.startswith(":env:"))
-    given = dict(line.partition("=")[::2] for line in lines)
-    options = {key.rpartition(".")[2]: ast.literal_eval(value) for key, value in given.items()}
+    settings = dict(line.partition("=")[::2] for line in lines)
+    options = {key.rpartition(".")[2]: ast.literal_eval(value) for key, value in settings.items()}
     kept = configparser.RawConfigParser()
     kept["global"] = {key: options[key] for key in _NETWORK if key in options}
-    named = [options.get("cert"), *map(os.environ.get, _AUTHORITIES)]
-    authority = next((each for each in named if each), None)
+    authorities = [options.get("cert"), *map(os.environ.get, _AUTHORITIES)]
+    authority = next((path for path in authorities if path), None)
     if authority is not None:
         shutil.copyfile(authority, folder / "ca.crt")
         kept["global"]["cert"] = f"{_PIP}/ca.crt"

@@ -24,8 +24,8 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def block(language: str, words: str, page: Path = README) -> str:
     """Return the only fenced block of a page that contains these words."""
-    found = [text for kind, text in _BLOCK.findall(page.read_text()) if kind == language]
-    (one,) = (text for text in found if words in text)
+    blocks = [text for kind, text in _BLOCK.findall(page.read_text()) if kind == language]
+    (one,) = (text for text in blocks if words in text)
     return str(one)
 
 
@@ -126,13 +126,13 @@ def refusals(site: Site, since: int) -> list[str]:
     # The last line may be incomplete.
     rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
     refused = {401, 403}
-    found = [
+    rejected = [
         f"{row['user']['username']}: {row['verb']} {row['requestURI']}"
         for row in rows
         if row.get("responseStatus", {}).get("code") in refused
     ]
-    said = [line for pod in site.pods() for line in pod.log.read_text().splitlines()]
-    return found + [line for line in said if "forbidden" in line.lower()]
+    log_lines = [line for pod in site.pods() for line in pod.log.read_text().splitlines()]
+    return rejected + [line for line in log_lines if "forbidden" in line.lower()]
 
 
 def apiservices(site: Site) -> dict[str, str]:

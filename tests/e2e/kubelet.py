@@ -92,8 +92,8 @@ class Kubelet:
             return "127.0.0.1"
         with self._lock:
             number = len(self._addresses)
-            own = f"127.8.{number // 250}.{number % 250 + 1}"
-            return self._addresses.setdefault(pod["metadata"]["uid"], own)
+            address = f"127.8.{number // 250}.{number % 250 + 1}"
+            return self._addresses.setdefault(pod["metadata"]["uid"], address)
 
 
 def _pinned(spec: Object) -> str:

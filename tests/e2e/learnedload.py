@@ -20,7 +20,7 @@ from adapter.nodepool.model.history import (
 from adapter.pipeline.cluster.workload import DEPLOYMENTS
 from adapter.server.ahead.replicaload import ReplicaLoad
 from adapter.server.ahead.starts import StartTimes
-from adapter.server.ahead.stored import dump
+from adapter.server.ahead.storedloads import dump
 from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import Cluster, Object

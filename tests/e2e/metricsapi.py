@@ -69,8 +69,8 @@ class MetricsApi:
         if group == RESOURCE:
             return self._resource(namespace)
         self.asked[namespace, name.lower()] += 1
-        known = {key.lower(): value for key, value in self.values.get(namespace, {}).items()}
-        values = known.get(name.lower(), Missing(f"{name} was never set"))
+        by_name = {key.lower(): value for key, value in self.values.get(namespace, {}).items()}
+        values = by_name.get(name.lower(), Missing(f"{name} was never set"))
         if isinstance(values, Missing):
             return 404, _not_found(values.message)
         if group == EXTERNAL:

@@ -137,6 +137,6 @@ class Peer:
 def _block(first: str) -> dict[str, Any]:
     for block in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if block.startswith(first):
-            found: dict[str, Any] = yaml.safe_load(block)
-            return found
+            content: dict[str, Any] = yaml.safe_load(block)
+            return content
     raise AssertionError(f"no yaml block of {PAGE.name} begins with {first!r}")

@@ -67,13 +67,13 @@ def _peer(peer: Object, end: End, home: str) -> bool:
     if "ipBlock" in peer:
         block = peer["ipBlock"]
         return _within(end, block["cidr"]) and not any(
-            _within(end, each) for each in block.get("except", ())
+            _within(end, cidr) for cidr in block.get("except", ())
         )
     if not end.namespace:
         return False
     spaces = peer.get("namespaceSelector")
-    there = end.namespace == home if spaces is None else _matches(spaces, {_NAME: end.namespace})
-    return there and _matches(peer.get("podSelector", {}), end.labels)
+    selected = end.namespace == home if spaces is None else _matches(spaces, {_NAME: end.namespace})
+    return selected and _matches(peer.get("podSelector", {}), end.labels)
 
 
 def _within(end: End, cidr: str) -> bool:

@@ -53,7 +53,7 @@ class Controller:
     def __init__(self, folder: Path, name: str, kubeconfig: Path, **settings: Any) -> None:
         self.port = free_port()
         self.config = folder / f"{name}.yaml"
-        own = {
+        nodepool = {
             "namespace": NAMESPACE,
             "host": "127.0.0.1",
             "port": self.port,
@@ -63,13 +63,13 @@ class Controller:
             "lease": {"duration": 4, "renew": 3, "retry": 1},
         } | settings
         # A test is over before ten minutes of demand are known.
-        own["limits"] = {"share": 0} | settings.get("limits", {})
+        nodepool["limits"] = {"share": 0} | settings.get("limits", {})
         self.config.write_text(
             yaml.safe_dump(
                 {
                     "cluster": {"kubeconfig": str(kubeconfig)},
                     "log": {"format": "json"},
-                    "nodepool": own,
+                    "nodepool": nodepool,
                 }
             )
         )
@@ -163,15 +163,15 @@ class NodepoolStage:
     def placeholders(self, namespace: str) -> list[Object]:
         """The Deployments of placeholders for a namespace's workloads."""
         path = DEPLOYMENTS.format(ns=NAMESPACE) + HEADROOM.format(ns=namespace)
-        found: list[Object] = self.admin.get(path)["items"]
-        return found
+        deployments: list[Object] = self.admin.get(path)["items"]
+        return deployments
 
     def wait_headroom(self, namespace: str, replicas: Sequence[int], seconds: float = 60) -> None:
         """Wait until the placeholders' Deployments have exactly these sizes."""
 
         def check() -> bool:
-            found = [row["spec"]["replicas"] for row in self.placeholders(namespace)]
-            return sorted(found) == sorted(replicas)
+            sizes = [row["spec"]["replicas"] for row in self.placeholders(namespace)]
+            return sorted(sizes) == sorted(replicas)
 
         wait_until(check, f"headroom of {namespace} is {list(replicas)}", seconds)
 

@@ -24,8 +24,8 @@ def starting(**more: Any) -> Object:
     row["state"] = {"waiting": {"reason": "ContainerCreating"}}
     false = {"status": "False", "lastTransitionTime": ago(1800)}
     conditions = [{"type": name, **false} for name in ("Ready", "ContainersReady")]
-    found = {"phase": "Pending", "startTime": ago(1800), "containerStatuses": [row]}
-    return found | {"conditions": conditions} | more
+    pod_status = {"phase": "Pending", "startTime": ago(1800), "containerStatuses": [row]}
+    return pod_status | {"conditions": conditions} | more
 
 
 def event(
@@ -131,8 +131,8 @@ def claim(stage: CauseStage, namespace: str, **spec: Any) -> Object:
         },
     }
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    found: Object = stage.admin.request("POST", path, made)
-    return found
+    created: Object = stage.admin.request("POST", path, made)
+    return created
 
 
 VOLUME = {"volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}]}

@@ -83,7 +83,7 @@ class Container:
             *("--info-fd", str(writing)),
             *_user(pod, self.spec),
             *self.spec.get("command", image.entrypoint),
-            *(expanded(each, environment) for each in self.spec.get("args", ())),
+            *(expanded(argument, environment) for argument in self.spec.get("args", ())),
         ]
         with log.open("ab") as sink:
             self._child = subprocess.Popen(

@@ -23,7 +23,7 @@ def variables(
     Raises:
         NotYetError: the ConfigMap or Secret of a variable does not exist yet.
     """
-    found = {
+    environment = {
         "PATH": f"{PYTHON}/bin:/usr/local/bin:/usr/bin:/bin",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -35,13 +35,13 @@ def variables(
     }
     seen = {**pod, "status": {**pod.get("status", {}), "podIP": address}}
     for row in container.get("envFrom", ()):
-        found |= _whole(row, lookup)
+        environment |= _whole(row, lookup)
     for row in container.get("env", ()):
         if "valueFrom" in row:
-            found[row["name"]] = _reference(seen, row["valueFrom"], lookup)
+            environment[row["name"]] = _reference(seen, row["valueFrom"], lookup)
         else:
-            found[row["name"]] = expanded(row.get("value", ""), found)
-    return found
+            environment[row["name"]] = expanded(row.get("value", ""), environment)
+    return environment
 
 
 def _reference(pod: Object, source: Mapping[str, Any], lookup: Lookup) -> str:
@@ -50,10 +50,10 @@ def _reference(pod: Object, source: Mapping[str, Any], lookup: Lookup) -> str:
     if "configMapKeyRef" not in source:
         raise NotImplementedError(f"a variable from {sorted(source)}")
     row = source["configMapKeyRef"]
-    found = lookup("ConfigMap", row["name"])
-    if found is None or row["key"] not in found.get("data", {}):
+    config_map = lookup("ConfigMap", row["name"])
+    if config_map is None or row["key"] not in config_map.get("data", {}):
         raise NotYetError(f"ConfigMap {row['name']}")
-    return str(found["data"][row["key"]])
+    return str(config_map["data"][row["key"]])
 
 
 def _whole(source: Mapping[str, Any], lookup: Lookup) -> dict[str, str]:

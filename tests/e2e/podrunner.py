@@ -99,8 +99,8 @@ class PodRunner:
             while not self._deletion.wait(_TICK * _LOOK):
                 self._publish()
         finally:
-            for each in (*self._beside, *([self._container] if self._container else [])):
-                each.kill()
+            for container in (*self._beside, *([self._container] if self._container else [])):
+                container.kill()
             sandbox.close()
         self._publish()
         self._leave()
@@ -123,12 +123,12 @@ class PodRunner:
             container = self._start(sandbox, first)
             if container is None:
                 return
-            self._beside = [each for spec in others if (each := self._start(sandbox, spec))]
+            self._beside = [sidecar for spec in others if (sidecar := self._start(sandbox, spec))]
             self._container = container
             self._attend(container)
             code = container.ended() or 0
-            for each in self._beside:
-                each.kill()
+            for sidecar in self._beside:
+                sidecar.kill()
             self._set(running=False, ready=False, started=False, code=code)
             if policy == "Never" or (policy == "OnFailure" and code == 0):
                 return

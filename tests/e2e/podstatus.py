@@ -65,8 +65,8 @@ def status(pod: Object, address: str, life: Life, since: float, now: float) -> O
 
 def stamp(seconds: float) -> str:
     """Return a time in the format of the API."""
-    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _phase(life: Life) -> str:

@@ -76,11 +76,11 @@ class Volumes:
             return self._source(kind, volume[kind], volume[kind].get("defaultMode", 0o644))
         if "projected" in volume:
             mode = volume["projected"].get("defaultMode", 0o644)
-            found: dict[str, File] = {}
+            files: dict[str, File] = {}
             for source in volume["projected"]["sources"]:
                 ((kind, row),) = source.items()
-                found |= self._source(kind, row, mode)
-            return found
+                files |= self._source(kind, row, mode)
+            return files
         if "downwardAPI" in volume:
             return self._source("downwardAPI", volume["downwardAPI"], 0o644)
         raise NotImplementedError(f"a volume of kind {sorted(volume)}")
@@ -94,15 +94,15 @@ class Volumes:
             return {row["path"]: File(self._tokens[row["path"]].encode(), readable)}
         if kind == "downwardAPI":
             rows = row["items"]
-            return {each["path"]: File(self._field(each), mode) for each in rows}
+            return {file["path"]: File(self._field(file), mode) for file in rows}
         name = row.get("secretName") or row["name"]
-        found = self._lookup("Secret" if kind == "secret" else "ConfigMap", name)
+        source = self._lookup("Secret" if kind == "secret" else "ConfigMap", name)
         optional = row.get("optional", False)
-        if found is None and optional:
+        if source is None and optional:
             return {}
-        if found is None:
+        if source is None:
             raise NotYetError(f"{kind} {name}")
-        return _picked(_content(found), row.get("items"), mode, optional)
+        return _picked(_content(source), row.get("items"), mode, optional)
 
     def _field(self, row: Mapping[str, Any]) -> bytes:
         return field(self._pod, row["fieldRef"]["fieldPath"]).encode()
@@ -162,8 +162,8 @@ def field(pod: Object, path: str) -> str:
 def _content(obj: Object) -> dict[str, bytes]:
     encoded = obj.get("binaryData") if obj["kind"] == "ConfigMap" else obj.get("data")
     plain = obj.get("data") if obj["kind"] == "ConfigMap" else None
-    found = {key: value.encode() for key, value in (plain or {}).items()}
-    return found | {key: base64.b64decode(value) for key, value in (encoded or {}).items()}
+    content = {key: value.encode() for key, value in (plain or {}).items()}
+    return content | {key: base64.b64decode(value) for key, value in (encoded or {}).items()}
 
 
 def _picked(

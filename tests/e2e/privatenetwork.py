@@ -66,15 +66,15 @@ def main(arguments: list[str]) -> int:
         return _alone(command, "unshare is not in PATH")
     root = os.geteuid() == 0
     enter = ["unshare", *([] if root else ["--user", "--map-root-user"]), "--net"]
-    said: list[str] = []
+    errors: list[str] = []
     for more in (_ENDING, ()):
         inside = [*enter, *more, sys.executable, "-m", "tests.e2e.privatenetwork", _INSIDE, "--"]
         # First with a command that does nothing: if it fails, the network is the cause.
         tried = subprocess.run([*inside, "true"], capture_output=True, text=True, check=False)
         if tried.returncode == 0:
             return _replace([*inside, *command])
-        said = tried.stderr.strip().splitlines()
-    return _alone(command, said[-1] if said else "no reason given")
+        errors = tried.stderr.strip().splitlines()
+    return _alone(command, errors[-1] if errors else "no reason given")
 
 
 def _alone(command: list[str], why: str) -> int:

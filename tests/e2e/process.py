@@ -37,8 +37,8 @@ def wait_until(
     """
     deadline = time.monotonic() + seconds
     while True:
-        if found := check():
-            return found
+        if value := check():
+            return value
         if time.monotonic() > deadline:
             raise FailedError(f"after {seconds:.0f} s still not: {what}")
         time.sleep(every)
@@ -53,7 +53,7 @@ class Process:
         log: Path,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.arguments = [str(each) for each in arguments]
+        self.arguments = [str(argument) for argument in arguments]
         self.log = log
         self._environment = dict(os.environ) | dict(environment or {})
         self._child: subprocess.Popen[bytes] | None = None

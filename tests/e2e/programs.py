@@ -140,9 +140,9 @@ def find(program: Built | Packaged) -> Path:
         ProgramMissingError: it is missing and cannot be built or installed.
     """
     for folder in (os.environ.get("KUBEBUILDER_ASSETS"), None):
-        found = shutil.which(program.name, path=folder) if folder != "" else None
-        if found and _fits(program, found):
-            return Path(found)
+        path = shutil.which(program.name, path=folder) if folder != "" else None
+        if path and _fits(program, path):
+            return Path(path)
     if isinstance(program, Packaged):
         return _unpack(program) if program.alone else _install(program)
     return _build(program)
@@ -226,10 +226,10 @@ def _install(program: Packaged) -> Path:
     if done.returncode != 0:  # a fresh machine has no package lists
         _apt("update")
         done = _apt(*install)
-    found = shutil.which(program.name)
-    if found is None:
+    path = shutil.which(program.name)
+    if path is None:
         raise ProgramMissingError(f"`{hint}` brought no {program.name}:\n{done.stderr[-2000:]}")
-    return Path(found)
+    return Path(path)
 
 
 def _apt(*arguments: str) -> subprocess.CompletedProcess[str]:

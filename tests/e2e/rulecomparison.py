@@ -153,7 +153,7 @@ def differences(both: Both, paths: list[str]) -> list[Difference]:
         return Difference(path, theirs, ours)
 
     with ThreadPoolExecutor(6) as pool:
-        return [found for found in pool.map(compare, dict.fromkeys(paths)) if found]
+        return [difference for difference in pool.map(compare, dict.fromkeys(paths)) if difference]
 
 
 def explanation(found: Difference) -> str:
@@ -184,7 +184,7 @@ def _left_out(theirs: Answer, ours: Answer) -> str:
 
 def summary(found: list[Difference]) -> Counter[str]:
     """Count the differences by their explanation."""
-    return Counter(explanation(each) for each in found)
+    return Counter(explanation(difference) for difference in found)
 
 
 def _answer(client: httpx.Client, path: str) -> Answer:

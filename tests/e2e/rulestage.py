@@ -170,12 +170,12 @@ class RuleStage:
             peer = Peer(self.folder, self.plane.kubeconfig, store, rules, name)
             peer.process.start()
             stack.callback(peer.process.stop)
-            asked = {"url": store.url, "interval": "500ms", "scrape_interval": "1s"}
+            queries = {"url": store.url, "interval": "500ms", "scrape_interval": "1s"}
             adapter = Adapter(
                 self.folder,
                 f"ours-{name}",
                 self.plane.kubeconfig,
-                {"kind": "prometheus", "prometheus": asked},
+                {"kind": "prometheus", "prometheus": queries},
                 external={"enabled": True},
                 rules={
                     "file": str(rules),
@@ -271,5 +271,5 @@ def _run(admin: Cluster, namespace: str, name: str) -> None:
 
 def rules_of(path: Path) -> dict[str, Any]:
     """Return the content of a rules file."""
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
+    rules: dict[str, Any] = yaml.safe_load(path.read_text())
+    return rules

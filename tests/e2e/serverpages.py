@@ -139,7 +139,7 @@ class Service:
 
     def page_of(self, pod: RunningPod, pods: list[RunningPod]) -> str:
         """Return the page of a pod now."""
-        servers = sum(("app", GATEWAY) not in each.labels for each in pods)
+        servers = sum(("app", GATEWAY) not in candidate.labels for candidate in pods)
         room = servers * self.room
         running, waiting = min(self.demand, room), max(self.demand - room, 0)
         if ("app", GATEWAY) in pod.labels:
@@ -164,7 +164,7 @@ def served(stage: Stage, services: dict[str, Service], *ports: int) -> Iterator[
             service = services.get(pod.namespace) if pod else None
             if pod is None or service is None:
                 return 404, b""
-            mine = [each for each in stage.pods() if each.namespace == pod.namespace]
+            mine = [candidate for candidate in stage.pods() if candidate.namespace == pod.namespace]
             return 200, service.page_of(pod, mine).encode()
 
     with contextlib.ExitStack() as stack:

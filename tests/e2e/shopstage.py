@@ -113,8 +113,8 @@ class Shop(NamedTuple):
 
     def owners(self) -> dict[str, str]:
         """APIService of a metrics API -> its Service."""
-        found = apiservices(self.site)
-        return {name: owner for name, owner in found.items() if name.partition(".")[2] in GROUPS}
+        owners = apiservices(self.site)
+        return {name: owner for name, owner in owners.items() if name.partition(".")[2] in GROUPS}
 
 
 class Asks:
@@ -146,11 +146,11 @@ class Asks:
         try:
             if not self._version or begun - self._read >= self._known:
                 self._version, self._read = self._preferred(), begun
-            found = self._cluster.get(f"/apis/{self._group}/{self._version}/{self._path}")
+            body = self._cluster.get(f"/apis/{self._group}/{self._version}/{self._path}")
         except (RefusedError, httpx.TransportError, LookupError) as error:
             return Answer(begun, f"{self._version}: {type(error).__name__}: {error}"[:300])
         self.versions.add(self._version)
-        return Answer(begun, "" if self._complete(found) else f"incomplete: {found}"[:300])
+        return Answer(begun, "" if self._complete(body) else f"incomplete: {body}"[:300])
 
     def _preferred(self) -> str:
         (group,) = [
@@ -272,17 +272,17 @@ def _hpa() -> Object:
 
 
 def current(site: Site) -> Object:
-    found: Object = site.admin.get(f"{HPAS.format(ns=SPACE)}/web")
-    return found
+    web_hpa: Object = site.admin.get(f"{HPAS.format(ns=SPACE)}/web")
+    return web_hpa
 
 
 def wait_scaling(site: Site) -> None:
     """Wait until the HPA controller has a value of each metric."""
 
     def known() -> bool:
-        found = current(site)
-        shown = [row for row in found["status"].get("currentMetrics") or () if row["type"]]
-        return len(shown) == 4 and condition(found, "ScalingActive")[0] == "True"
+        web_hpa = current(site)
+        shown = [row for row in web_hpa["status"].get("currentMetrics") or () if row["type"]]
+        return len(shown) == 4 and condition(web_hpa, "ScalingActive")[0] == "True"
 
     try:
         wait_until(known, "the HPA has the four metrics", 60)

@@ -208,7 +208,7 @@ class Site:
         return exporter
 
     def _environment(self) -> dict[str, str]:
-        folders = {str(programs.find(each).parent) for each in (programs.HELM, programs.KUBECTL)}
+        folders = {str(programs.find(tool).parent) for tool in (programs.HELM, programs.KUBECTL)}
         path = os.pathsep.join([*sorted(folders), os.environ["PATH"]])
         return os.environ | chart.homes() | {"PATH": path, "KUBECONFIG": str(self.kubeconfig)}
 

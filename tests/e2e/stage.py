@@ -117,8 +117,8 @@ class Stage:
 
     def hpa(self, namespace: str) -> Object:
         """Return the HPA of a workload."""
-        found: Object = self.admin.get(f"{HPAS.format(ns=namespace)}/inference")
-        return found
+        hpa: Object = self.admin.get(f"{HPAS.format(ns=namespace)}/inference")
+        return hpa
 
     def wait_active(
         self, namespace: str, status: str, reason: str = "", name: str = "inference"
@@ -126,8 +126,8 @@ class Stage:
         """Wait until the HPA's ScalingActive condition has this status (and reason)."""
 
         def check(obj: Object) -> bool:
-            found = condition(obj, "ScalingActive")
-            return found[0] == status and reason in ("", found[1])
+            active = condition(obj, "ScalingActive")
+            return active[0] == status and reason in ("", active[1])
 
         path = f"{HPAS.format(ns=namespace)}/{name}"
         self.admin.wait(path, check, f"{namespace}: ScalingActive is {status} {reason}")
@@ -187,9 +187,9 @@ class Stage:
             return
         namespace, size = obj["metadata"]["namespace"], obj["spec"]["replicas"]
         with self._sizes_lock:
-            seen = self.sizes.setdefault(namespace, [])
-            if kind != "DELETED" and (not seen or seen[-1] != size):
-                seen.append(size)
+            sizes = self.sizes.setdefault(namespace, [])
+            if kind != "DELETED" and (not sizes or sizes[-1] != size):
+                sizes.append(size)
 
 
 def deployment(namespace: str, replicas: int) -> Object:

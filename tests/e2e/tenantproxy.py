@@ -27,8 +27,8 @@ class TenantProxy:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
                 tenant, path = self.headers.get("X-Scope-OrgID"), self.path
-                if found := re.fullmatch(r"/select/(\w+)/prometheus(/.*)", path):
-                    tenant, path = found[1], found[2]
+                if parts := re.fullmatch(r"/select/(\w+)/prometheus(/.*)", path):
+                    tenant, path = parts[1], parts[2]
                 if tenant is None:
                     self._send(401, b"no org id\n", "text/plain")
                     return

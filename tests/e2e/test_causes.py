@@ -76,20 +76,20 @@ def report(stage: CauseStage, explained: Mapping[str, Printed]) -> Any:
 @pytest.fixture(scope="module")
 def listed(stage: CauseStage, explained: Mapping[str, Printed]) -> Any:
     """The HPAs of the list, which is what the page shows too."""
-    told = stage.command("top", "hpas", "-A", "--once", "-o", "json")
-    return json.loads(told.output)["rows"]
+    printed = stage.command("top", "hpas", "-A", "--once", "-o", "json")
+    return json.loads(printed.output)["rows"]
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_explain_leads_to_the_cause(name: str, explained: Mapping[str, Printed]) -> None:
-    told = explained[name]
-    missing = [part for part in FAULTS[name].words if part not in told.line]
-    assert missing == [], told.output
-    assert told.code == 1
-    assert told.fixes, told.output
+    printed = explained[name]
+    missing = [part for part in FAULTS[name].words if part not in printed.line]
+    assert missing == [], printed.output
+    assert printed.code == 1
+    assert printed.fixes, printed.output
     # What writes the object again is changed, not the object.
     if name in ("argo-target", "helm-target"):
-        assert not any(" patch " in fix for fix in told.fixes), told.fixes
+        assert not any(" patch " in fix for fix in printed.fixes), printed.fixes
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -106,16 +106,16 @@ def test_every_printed_command_runs(
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if FAULTS[name].check])
 def test_doctor_leads_to_the_cause(name: str, report: Any) -> None:
-    found = {row["id"]: row.get("findings", []) for row in report["checks"]}
+    findings = {row["id"]: row.get("findings", []) for row in report["checks"]}
     own = [
         row
-        for row in found[FAULTS[name].check]
+        for row in findings[FAULTS[name].check]
         if f"hpa {name}/inference" in f"{row['object']} {row['message']}"
     ]
-    assert own, found[FAULTS[name].check]
+    assert own, findings[FAULTS[name].check]
     assert all(row["fix"] for row in own)
-    said = " ".join(f"{row['object']} {row['message']} {row['fix']}" for row in own)
-    assert FAULTS[name].words[0].removeprefix("node ") in said.replace(": offers", " offers")
+    text = " ".join(f"{row['object']} {row['message']} {row['fix']}" for row in own)
+    assert FAULTS[name].words[0].removeprefix("node ") in text.replace(": offers", " offers")
 
 
 UNSEEN = {"two-workloads", "no-operator", "no-scaled-target"}
@@ -138,16 +138,16 @@ def test_a_metrics_server_that_does_not_answer_is_not_missing(stage: CauseStage)
         port = frozen.getsockname()[1]
         register_group(stage.admin, port, stage.adapter.ca.read_bytes(), dead)
         wait_until(lambda: "does not answer" in stage.explain(name).line, "explain says so", 120, 5)
-        told = stage.explain(name).line
-    assert "which serves metrics.k8s.io, does not answer" in told
-    assert "nothing serves" not in told
-    assert "install metrics-server" not in told
+        line = stage.explain(name).line
+    assert "which serves metrics.k8s.io, does not answer" in line
+    assert "nothing serves" not in line
+    assert "install metrics-server" not in line
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if FAULTS[name].cured])
 def test_the_printed_command_removes_the_cause(name: str, stage: CauseStage) -> None:
-    told = stage.explain(name)
-    (command,) = [fix for fix in told.fixes if " patch " in fix and "patch hpa" not in fix]
+    printed = stage.explain(name)
+    (command,) = [fix for fix in printed.fixes if " patch " in fix and "patch hpa" not in fix]
     done = stage.shell(command)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     # The ReplicaSet controller has a back-off of minutes by now; a change makes it look at once.
@@ -165,6 +165,6 @@ def test_a_controller_that_does_not_run(stage: CauseStage) -> None:
     stage.admin.create(stage.scaled(namespace))
     words = "has not written a status since the HPA was created"
     wait_until(lambda: words in stage.explain(namespace).line, "explain says so", 120, 5)
-    found = json.loads(stage.command("doctor", "-o", "json").output)
-    (check,) = [row for row in found["checks"] if row["id"] == "GMA443"]
+    last_report = json.loads(stage.command("doctor", "-o", "json").output)
+    (check,) = [row for row in last_report["checks"] if row["id"] == "GMA443"]
     assert "hpa controller/inference" in str(check["findings"])

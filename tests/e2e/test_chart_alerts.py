@@ -35,8 +35,8 @@ def groups(values: dict[str, Any], chart: Path = FOLDER) -> list[dict[str, Any]]
     done = helm("template", SERVICE, chart, f"--namespace={NAMESPACE}", values=values)
     assert done.returncode == 0, done.stderr
     objects = [row for row in yaml.safe_load_all(done.stdout) if row is not None]
-    found: list[dict[str, Any]] = one(objects, "PrometheusRule")["spec"]["groups"]
-    return found
+    rule_groups: list[dict[str, Any]] = one(objects, "PrometheusRule")["spec"]["groups"]
+    return rule_groups
 
 
 def promtool(*arguments: str | Path, text: str | None = None) -> str:
@@ -111,8 +111,8 @@ def test_the_runbook_is_at_the_home_of_the_chart(tmp_path: Path) -> None:
 
     def notes(home: str) -> dict[str, str]:
         file.write_text(yaml.safe_dump({**chart, "home": home}))
-        found: dict[str, str] = groups(least, copy)[0]["rules"][0]["annotations"]
-        return found
+        first_notes: dict[str, str] = groups(least, copy)[0]["rules"][0]["annotations"]
+        return first_notes
 
     page = "docs/troubleshooting.md#gpumetricsadapterabsent"
     assert notes("")["runbook"] == page
@@ -125,13 +125,13 @@ def test_the_runbook_is_at_the_home_of_the_chart(tmp_path: Path) -> None:
 
 def test_alerts_of_disabled_features_are_left_out() -> None:
     least = {"alerts": {"enabled": True}, "keda": {"enabled": False}}
-    found = {rule["alert"] for rule in rules(least | {"apiServices": {"create": False}})}
-    assert not {name for name in found if name.startswith("GpuNodepool")}
+    alerts = {rule["alert"] for rule in rules(least | {"apiServices": {"create": False}})}
+    assert not {name for name in alerts if name.startswith("GpuNodepool")}
     left_out = {"KedaErrors", "ExternalMetricsForeign", "APIServiceUnavailable"}
-    assert not {f"GpuMetricsAdapter{name}" for name in left_out} & found
-    (asked,) = [rule for rule in rules(least) if rule["alert"].endswith("APIServiceUnavailable")]
-    assert "custom" in asked["expr"]
-    assert "external" not in asked["expr"]
+    assert not {f"GpuMetricsAdapter{name}" for name in left_out} & alerts
+    (alert,) = [rule for rule in rules(least) if rule["alert"].endswith("APIServiceUnavailable")]
+    assert "custom" in alert["expr"]
+    assert "external" not in alert["expr"]
 
 
 def test_an_alert_that_does_not_exist_is_refused() -> None:
@@ -145,8 +145,8 @@ def test_an_alert_that_does_not_exist_is_refused() -> None:
 def test_a_dashboard_reaches_grafana_unchanged(board: str) -> None:
     def maps(values: dict[str, Any]) -> Object:
         name = f"{SERVICE}-dashboard-{board}"
-        found: Object = one(render(values), "ConfigMap", name)
-        return found
+        config_map: Object = one(render(values), "ConfigMap", name)
+        return config_map
 
     usual, changed = maps(EVERYTHING), maps(WATCHED)
     assert usual["metadata"]["labels"]["grafana_dashboard"] == "1"

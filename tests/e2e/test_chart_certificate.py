@@ -26,7 +26,7 @@ def of_kind(objects: list[Object], kind: str) -> list[Any]:
 
 def arguments(job: Object) -> list[str]:
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    return [str(each) for each in container["args"]]
+    return [str(argument) for argument in container["args"]]
 
 
 @every_value_set
@@ -62,7 +62,7 @@ def test_both_jobs_run_valid_commands(values: Mapping[str, Any]) -> None:
     template = cron["spec"]["jobTemplate"]["spec"]["template"]
     assert job["spec"]["template"] == template
     given = arguments(job)
-    named = [given[n + 1] for n, each in enumerate(given) if each == "--apiservice"]
+    named = [given[n + 1] for n, argument in enumerate(given) if argument == "--apiservice"]
     assert named == [row["metadata"]["name"] for row in of_kind(objects, "APIService")]
     done = CliRunner().invoke(main, [*given, "--kubeconfig", "/none/config"])
     assert done.exit_code == 1

@@ -76,8 +76,8 @@ def test_a_pasted_value_is_answered_with_the_name_of_this_chart(stage: Stage) ->
         "podDisruptionBudget": {"enabled": True},
     }
     done = seen(stage, "install", pasted)
-    said = [line for line in done.stderr.splitlines() if "is a value of other charts" in line]
-    assert [line.split("1:4): ")[-1] for line in said] == [
+    answers = [line for line in done.stderr.splitlines() if "is a value of other charts" in line]
+    assert [line.split("1:4): ")[-1] for line in answers] == [
         "image.pullSecrets is a value of other charts: use imagePullSecrets",
         "metricsRelistInterval is a value of other charts: use config.rules.relist_interval",
         (
@@ -216,8 +216,8 @@ def test_the_network_of_the_nodes(
 ) -> None:
     deployment = one(render(values, only=["deployment"]), "Deployment")["spec"]
     spec = deployment["template"]["spec"]
-    found = {row["name"]: row["containerPort"] for row in spec["containers"][0]["ports"]}
-    assert found == ports
+    container_ports = {row["name"]: row["containerPort"] for row in spec["containers"][0]["ports"]}
+    assert container_ports == ports
     assert deployment["strategy"]["rollingUpdate"]["maxSurge"] == surge
     assert spec.get("hostNetwork", False) is (surge == 0)
     assert spec.get("dnsPolicy") == (None if surge else "ClusterFirstWithHostNet")

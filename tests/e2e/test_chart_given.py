@@ -87,13 +87,13 @@ def test_everything_works_with_what_is_given(site: Site) -> None:
         apply(site.admin, row, "")
     site.helm("install", *RELEASE, "--create-namespace", "--wait", values=GIVEN)
     wait_available(site.admin, CHARTED)
-    registered = {name: at for name, at in apiservices(site).items() if name not in before}
+    registered = {name: owner for name, owner in apiservices(site).items() if name not in before}
     assert set(registered.values()) == {f"{HOME}/ours"}
     (pod,) = site.pods("app.kubernetes.io/name=conventional")
     assert (pod.namespace, pod.address) == (HOME, GATEWAY)
-    said = pod.log.read_text()
-    assert "a sidecar runs" in said
-    assert '"level": "debug"' in said
+    log = pod.log.read_text()
+    assert "a sidecar runs" in log
+    assert '"level": "debug"' in log
     ensure_namespace(site.admin, "given")
     site.load.set("given", 80, expected=2)
     workload(site, "given", 2)

@@ -67,13 +67,13 @@ def test_prometheus_reads_both_components(
         if row["metadata"]["name"].endswith(":metrics-reader"):
             apply(stage.admin, row, "")
     serve, nodepool = monitors(WITH_READER)
-    at, there = [f"127.0.0.1:{stage.adapter.port}"], [f"127.0.0.1:{controller.port}"]
+    serve_at, nodepool_at = [f"127.0.0.1:{stage.adapter.port}"], [f"127.0.0.1:{controller.port}"]
     ours, other = always(stage.adapter.ca), always(stage.plane.ca.cert)
     jobs = [
-        job("serve", serve, at, tokens["prometheus"], ours),
-        job("nodepool", nodepool, there, tokens["prometheus"], ours),
-        job("without the role", serve, at, tokens["stranger"], ours),
-        job("with another CA", serve, at, tokens["prometheus"], other),
+        job("serve", serve, serve_at, tokens["prometheus"], ours),
+        job("nodepool", nodepool, nodepool_at, tokens["prometheus"], ours),
+        job("without the role", serve, serve_at, tokens["stranger"], ours),
+        job("with another CA", serve, serve_at, tokens["prometheus"], other),
     ]
     often = {"scrape_interval": "1s", "scrape_timeout": "1s"}
     prometheus = Prometheus(
@@ -82,11 +82,11 @@ def test_prometheus_reads_both_components(
     stage.workload("money", replicas=2, demand=120, low=2, high=2)
     prometheus.start()
     try:
-        held = (
+        series = (
             f'{GPU_SECONDS.name}{{job="serve",namespace="money",workload="Deployment/inference"}}'
         )
-        wait_until(lambda: prometheus.count(f"sum({held}) > 0") == 1, "GPU-seconds", 200)
-        assert prometheus.count(held) == len(STATES)
+        wait_until(lambda: prometheus.count(f"sum({series}) > 0") == 1, "GPU-seconds", 200)
+        assert prometheus.count(series) == len(STATES)
         assert prometheus.count(f'{GPU_SECONDS.name}{{exported_namespace!=""}}') == 0
         for good in ("serve", "nodepool"):
             wait_count(prometheus, f'gma_build_info{{job="{good}"}}')

@@ -61,10 +61,10 @@ def test_an_upgrade_of_an_earlier_release_fails_no_request(site: Site, tmp_path:
     workload(site, "moved", 3)
     site.load.set("moved", 150, expected=3)
     wait_until(lambda: replaced(site, set()), "both replicas are ready", 300)
-    asked = everywhere(site, "moved", 3)
+    names = everywhere(site, "moved", 3)
     first = trusted(site)
     clients: dict[str, Asker] = {
-        "client": Complete(site.plane.client("tester", "system:masters"), "moved", asked)
+        "client": Complete(site.plane.client("tester", "system:masters"), "moved", names)
     }
     before = {pod.name for pod in serving(site)}
     with Traffic(clients) as traffic:
@@ -105,9 +105,9 @@ def serving(site: Site) -> list[Any]:
 
 
 def replaced(site: Site, before: set[str]) -> bool:
-    there = serving(site)
-    ready = [pod.name for pod in there if pod.life.ready]
-    return len(there) == len(ready) == 2 and not before & set(ready)
+    pods = serving(site)
+    ready = [pod.name for pod in pods if pod.life.ready]
+    return len(pods) == len(ready) == 2 and not before & set(ready)
 
 
 def trusted(site: Site) -> str:

@@ -217,8 +217,8 @@ def test_the_port_of_a_url_is_allowed(url: str, port: int) -> None:
 
 def test_the_ports_of_every_discovered_exporter_are_open() -> None:
     """The default is that of the discovery rules, so that a new rule needs a new port."""
-    known = yaml.safe_load((FOLDER / "values.yaml").read_text())["networkPolicy"]["exporterPorts"]
-    assert set(known) == {rule.fallback for rule in DISCOVERY_RULES}
+    ports = yaml.safe_load((FOLDER / "values.yaml").read_text())["networkPolicy"]["exporterPorts"]
+    assert set(ports) == {rule.fallback for rule in DISCOVERY_RULES}
 
 
 def test_each_pod_has_a_policy() -> None:
@@ -233,7 +233,7 @@ def test_each_pod_has_a_policy() -> None:
 
 def test_policies_exist_only_if_enabled() -> None:
     for values in (OPEN, {"keda": {"enabled": False}}):
-        found = [row for row in render(EXTERNAL_METRICS | values) if row["kind"] == "NetworkPolicy"]
-        assert not found
+        rows = [row for row in render(EXTERNAL_METRICS | values) if row["kind"] == "NetworkPolicy"]
+        assert not rows
     without = render({"networkPolicy": {"enabled": True}, "keda": {"enabled": False}})
     assert not lets_through(without, KEDA, SERVE, 6000)

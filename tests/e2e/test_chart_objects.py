@@ -200,7 +200,7 @@ def test_each_selector_matches_the_pods_of_one_component(values: Mapping[str, An
     objects = render(values)
     labels = [pod["metadata"]["labels"].items() for pod in pods(objects)]
     for kind, selector in selectors(objects):
-        names = {dict(each)[NAME] for each in labels if selector.items() <= each}
+        names = {dict(pairs)[NAME] for pairs in labels if selector.items() <= pairs}
         assert len(names) == 1, kind
 
 
@@ -225,11 +225,11 @@ def test_a_service_uses_ports_of_its_pods(values: Mapping[str, Any]) -> None:
             for pod in pods(objects)
             if service["selector"].items() <= pod["metadata"]["labels"].items()
         ]
-        known = {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
+        ports = {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
         for port in service["ports"]:
-            assert port["targetPort"] in known
+            assert port["targetPort"] in ports
             # Without an address of its own nothing changes a port on the way.
-            assert service.get("clusterIP") != "None" or port["port"] == known[port["targetPort"]]
+            assert service.get("clusterIP") != "None" or port["port"] == ports[port["targetPort"]]
 
 
 def test_the_controller_survives_drains_as_the_server_does() -> None:
@@ -257,10 +257,10 @@ def test_probes_use_endpoints_of_the_pod(values: Mapping[str, Any]) -> None:
         if obj["kind"] != "Deployment":
             continue
         container = obj["spec"]["template"]["spec"]["containers"][0]
-        asked = {
+        paths = {
             kind: container[f"{kind}Probe"]["httpGet"]["path"]
             for kind in ("startup", "liveness", "readiness")
         }
-        assert asked == {"startup": "/livez", "liveness": "/livez", "readiness": "/readyz"}
+        assert paths == {"startup": "/livez", "liveness": "/livez", "readiness": "/readyz"}
         ports = {port["name"] for port in container["ports"]}
-        assert {container[f"{kind}Probe"]["httpGet"]["port"] for kind in asked} <= ports
+        assert {container[f"{kind}Probe"]["httpGet"]["port"] for kind in paths} <= ports

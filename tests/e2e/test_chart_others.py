@@ -78,18 +78,18 @@ def test_the_account_of_delegates_may_read_metrics_and_nothing_else() -> None:
     assert rule["resources"] == ["serviceaccounts/token"]
     assert rule["resourceNames"] == [ACCOUNT]
     assert [row["name"] for row in one(objects, "RoleBinding", ACCOUNT)["subjects"]] == [SERVICE]
-    found = environment(DELEGATION)
-    assert found["GMA_DELEGATION__SERVICE_ACCOUNT"] == f"{NAMESPACE}/{ACCOUNT}"
-    assert found["GMA_DELEGATION__OWN_SERVICE"] == f"{NAMESPACE}/{SERVICE}"
+    variables = environment(DELEGATION)
+    assert variables["GMA_DELEGATION__SERVICE_ACCOUNT"] == f"{NAMESPACE}/{ACCOUNT}"
+    assert variables["GMA_DELEGATION__OWN_SERVICE"] == f"{NAMESPACE}/{SERVICE}"
 
 
 def test_a_token_file_replaces_the_account_of_delegates() -> None:
     delegation = DELEGATION["config"]["delegation"] | {"token_file": "/etc/token"}
     values = {"config": {"delegation": delegation}}
     assert ACCOUNT not in [obj["metadata"]["name"] for obj in render(values)]
-    found = environment(values)
-    assert "GMA_DELEGATION__SERVICE_ACCOUNT" not in found
-    assert found["GMA_DELEGATION__OWN_SERVICE"] == f"{NAMESPACE}/{SERVICE}"
+    variables = environment(values)
+    assert "GMA_DELEGATION__SERVICE_ACCOUNT" not in variables
+    assert variables["GMA_DELEGATION__OWN_SERVICE"] == f"{NAMESPACE}/{SERVICE}"
     assert "GMA_DELEGATION__OWN_SERVICE" not in environment({})
 
 
@@ -98,10 +98,10 @@ def test_the_notes_name_a_configmap_that_does_not_exist(stage: Stage) -> None:
     # The stage's adapter has the APIServices.
     values = RULES | {"apiServices": {"create": False}}
     command = ("install", "rules", FOLDER, *where, "--dry-run=server")
-    said = "has no ConfigMap prometheus-adapter with key rules.yaml"
+    words = "has no ConfigMap prometheus-adapter with key rules.yaml"
     done = helm(*command, values=values)
     assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    assert words in done.stdout
     meta = {"name": "prometheus-adapter", "namespace": NAMESPACE}
     rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"rules.yaml": ""}}
     stage.admin.create(rules)
@@ -110,4 +110,4 @@ def test_the_notes_name_a_configmap_that_does_not_exist(stage: Stage) -> None:
     finally:
         stage.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/configmaps/prometheus-adapter")
     assert "serve the rules of key rules.yaml in ConfigMap prometheus-adapter" in done.stdout
-    assert said not in done.stdout
+    assert words not in done.stdout

@@ -104,9 +104,9 @@ def own(values: Mapping[str, Any]) -> set[Right]:
 def test_a_permission_exists_only_with_its_feature(
     values: Mapping[str, Any], rights: set[tuple[str, str]]
 ) -> None:
-    found = {(right.verb, right.resource) for right in own(values)}
+    own_rights = {(right.verb, right.resource) for right in own(values)}
     listed = {name for verb, name in rights if verb == "list"}
-    assert found == rights | {("watch", name) for name in listed - NOT_WATCHED}
+    assert own_rights == rights | {("watch", name) for name in listed - NOT_WATCHED}
 
 
 @pytest.mark.parametrize(

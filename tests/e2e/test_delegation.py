@@ -206,8 +206,8 @@ def test_custom_values_equal_those_of_prometheus_adapter(
     admin = delegated.stage.admin
 
     def equal() -> bool:
-        return values(delegated.peer_client.get(path).json()) == (found := ask(admin, path)) and (
-            len(found) > 0
+        return values(delegated.peer_client.get(path).json()) == (ours := ask(admin, path)) and (
+            len(ours) > 0
         )
 
     wait_until(equal, f"{version} has equal values")
@@ -285,9 +285,9 @@ def test_a_delegate_that_hangs_delays_no_other_name(delegated: Delegated) -> Non
             waiting = [pool.submit(ask, stage.admin, slow) for _ in range(4)]
             assert ask(stage.admin, own)
             assert ask(stage.admin, keda)
-            assert not any(each.done() for each in waiting)
+            assert not any(future.done() for future in waiting)
             # Its timeout ends the wait: the requests get 503.
-            assert [each.result() for each in waiting] == [{}] * 4
+            assert [future.result() for future in waiting] == [{}] * 4
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_until(partial(ask, stage.admin, slow), "prometheus-adapter answers again")

@@ -52,14 +52,14 @@ def shop(site: Site, tmp_path: Path) -> Iterator[Shop]:
 def _values(site: Site) -> dict[str, Any]:
     """The page's values, and the addresses: the site has no DNS."""
     (block,) = [
-        each for each in PAGE.blocks if each.language == "yaml" and kind(each) is Kind.VALUES
+        block for block in PAGE.blocks if block.language == "yaml" and kind(block) is Kind.VALUES
     ]
-    found: dict[str, Any] = yaml.safe_load(block.text)
+    chart_values: dict[str, Any] = yaml.safe_load(block.text)
     (peer,) = peers(site)
-    theirs, keda = found["config"]["delegation"]["delegates"]
+    theirs, keda = chart_values["config"]["delegation"]["delegates"]
     theirs["address"] = f"{peer.address}:6443"
     keda["address"] = f"{peer.address}:1"
-    return found
+    return chart_values
 
 
 def _pem(plane: ControlPlane) -> str:

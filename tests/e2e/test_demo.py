@@ -141,8 +141,8 @@ def test_explain_agrees_with_the_demos_own_hpa(demo: RunningDemo) -> None:
     def agreed() -> bool:
         """At a time without a scale in between."""
         status = json.loads(demo.kubectl("get", "hpa", "embed", "-o", "json"))["status"]
-        found = json.loads(demo.explained("explain", "hpa", "embed", "-o", "json"))
-        return bool(found["desiredReplicas"] == status["desiredReplicas"] == found["replicas"])
+        report = json.loads(demo.explained("explain", "hpa", "embed", "-o", "json"))
+        return bool(report["desiredReplicas"] == status["desiredReplicas"] == report["replicas"])
 
     wait_until(agreed, "agreement", 60)
     stuck = demo.explained("explain", "hpa", "rerank", "-n", "research")
@@ -171,5 +171,5 @@ def test_idle_and_doctor_find_the_mistakes_of_the_story(demo: RunningDemo) -> No
         60,
     )
     report = json.loads(demo.explained("doctor", "-o", "json"))
-    found = {row["id"]: row["status"] for row in report["checks"]}
-    assert found["GMA121"] != "ok", "the exporter of lab-1 names no pods"
+    statuses = {row["id"]: row["status"] for row in report["checks"]}
+    assert statuses["GMA121"] != "ok", "the exporter of lab-1 names no pods"

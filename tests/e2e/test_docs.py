@@ -133,11 +133,11 @@ def test_helm_accepts_the_command(page: Page, command: Command, tmp_path: Path) 
         assert gap(command)
         return
     words = [word for word in rest if word not in UPGRADES]
-    for at, word in enumerate(words):
+    for index, word in enumerate(words):
         if word in ("-f", "--values"):
-            words[at + 1] = str(_values(page, command, words[at + 1], tmp_path))
+            words[index + 1] = str(_values(page, command, words[index + 1], tmp_path))
         if word == OURS:
-            words[at] = str(chart.FOLDER)
+            words[index] = str(chart.FOLDER)
     done = chart.helm("template", *words)
     assert done.returncode == 0, done.stderr
 
@@ -168,8 +168,8 @@ def test_kubectl_accepts_the_command(defined: Stage, page: Page, command: Comman
         return
     dry = ["--dry-run=server"] if verb in DRY else []
     done = kubectl(*words, *dry, f"--kubeconfig={defined.plane.kubeconfig}")
-    there = "(AlreadyExists)" in done.stderr  # the stage's own namespace
-    assert done.returncode == 0 or there or ABSENT.search(done.stderr), done.stderr
+    exists = "(AlreadyExists)" in done.stderr  # the stage's own namespace
+    assert done.returncode == 0 or exists or ABSENT.search(done.stderr), done.stderr
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:
@@ -196,18 +196,18 @@ def loaded(running_stage: Stage) -> Iterator[Stage]:
 @every(RAW)
 def test_a_query_is_answered_with_values(loaded: Stage, page: Page, command: Command) -> None:
     valued = METRICS.fullmatch(_path(command))
-    said = ""
+    output = ""
 
     def answered() -> bool:
-        nonlocal said
+        nonlocal output
         done = kubectl(*command.arguments, f"--kubeconfig={loaded.plane.kubeconfig}")
-        said = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         return done.returncode == 0 and bool(not valued or json.loads(done.stdout)["items"])
 
     try:
         wait_until(answered, command.place)
     except FailedError as error:
-        raise FailedError(f"{error}: {said}") from None
+        raise FailedError(f"{error}: {output}") from None
 
 
 def _path(command: Command) -> str:

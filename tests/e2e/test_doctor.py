@@ -111,12 +111,12 @@ def test_a_fault_is_found_and_nothing_else(lab: Site, name: str) -> None:
     with fault.make(lab):
         while True:
             report = checked(lab.kubeconfig)
-            found = found_by(report)
-            others = set(found) - fault.also - LAB
+            findings = found_by(report)
+            others = set(findings) - fault.also - LAB
             if others == set(fault.ids) or time.monotonic() > deadline:
                 break
             time.sleep(1)
-        assert others == set(fault.ids), found
+        assert others == set(fault.ids), findings
         failing = _failing_commands(lab, report)
         assert failing == [], "\n".join(failing)
 
@@ -125,7 +125,7 @@ def _failing_commands(lab: Site, report: dict[str, Any]) -> list[str]:
     """Return the commands of the findings that do not run, each with what it says."""
     failed = []
     for row in report["checks"]:
-        commands = {each.get("command", "") for each in row.get("findings") or ()} - {""}
+        commands = {finding.get("command", "") for finding in row.get("findings") or ()} - {""}
         for command in (one for one in commands if "://" not in one):  # no way out from here
             done = run_printed(lab.kubeconfig, command)
             finds_nothing = "| grep" in command and done.returncode == 1 and not done.stderr
@@ -173,9 +173,9 @@ def test_the_hint_for_the_hpa_controller_grants_the_right(lab: Site) -> None:
         )
         # Objects of an earlier attempt do not stop it.
         for _ in range(2):
-            said = lab.shell(command).split()
-            granted = [word for word in said if word.startswith("clusterrole")]
-            assert len(granted) == 2, said
+            words = lab.shell(command).split()
+            granted = [word for word in words if word.startswith("clusterrole")]
+            assert len(granted) == 2, words
         wait_until(
             lambda: "GMA009" not in found_by(checked(lab.kubeconfig)), "the right is granted"
         )
@@ -264,10 +264,10 @@ def test_a_prometheus_that_does_not_exist_is_found(lab: Site) -> None:
     """Through the API server's proxy, as the URL names a Service."""
     url = "http://prometheus.monitoring.svc:9090"
     with configured(lab, f"source: {{kind: prometheus, prometheus: {{url: '{url}'}}}}\n"):
-        found = found_by(checked(lab.kubeconfig))
-    assert set(found) == {"GMA301"} | LAB
-    assert "404" in found["GMA301"][0]
-    assert "not found" in found["GMA301"][0]
+        findings = found_by(checked(lab.kubeconfig))
+    assert set(findings) == {"GMA301"} | LAB
+    assert "404" in findings["GMA301"][0]
+    assert "not found" in findings["GMA301"][0]
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_a_manifest_that_the_api_server_rejects_is_found_in_its_file(
     workload_of = deployment(CHAT, 1) | {"apiVersion": "apps/v1", "kind": "Deployment"}
     file = tmp_path / "manifests.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [workload_of, hpa]}))
-    found = found_by(json.loads(doctor("-o", "json", "-f", file).stdout))
-    assert set(found) - {"GMA451"} == ids  # the Deployment of the stage has spec.replicas
+    findings = found_by(json.loads(doctor("-o", "json", "-f", file).stdout))
+    assert set(findings) - {"GMA451"} == ids  # the Deployment of the stage has spec.replicas
     alone = tmp_path / "hpa.json"
     alone.write_text(json.dumps(hpa))
-    said = lab.kubectl("create", "--dry-run=server", "-f", str(alone), check=False)
-    assert (said.returncode != 0) == bool(ids), said.stderr
+    done = lab.kubectl("create", "--dry-run=server", "-f", str(alone), check=False)
+    assert (done.returncode != 0) == bool(ids), done.stderr
 
 
 def test_the_support_file_has_no_secret_of_the_cluster(lab: Site, tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_the_support_file_has_no_secret_of_the_cluster(lab: Site, tmp_path: Path
     assert done.returncode == 0, done.stdout
     text = file.read_text()
     assert "noisy" in text
-    assert [each for each in markers if each in text or encoded(each) in text] == []
+    assert [marker for marker in markers if marker in text or encoded(marker) in text] == []
     account = lab.kubeconfig.read_text()
     assert not any(len(word) > 40 and word in text for word in account.split())
 
@@ -333,14 +333,14 @@ def test_helm_test_runs_it_in_the_cluster(lab: Site) -> None:
     lab.helm("test", SERVICE, f"--namespace={NAMESPACE}", "--timeout=3m")
     log = lab.kubectl("-n", NAMESPACE, "logs", f"job/{SERVICE}-doctor", check=False).stdout
     runner = next(lab.folder.glob(f"pods/{NAMESPACE}_{SERVICE}-doctor*.log"))
-    said = log or runner.read_text()
-    assert "0 errors" in said, said
-    assert "could not" not in said, said
-    fine = {line.split()[1] for line in said.splitlines() if line.startswith(("√ ", "+ "))}
-    assert fine >= {"GMA009", "GMA010", "GMA121", "GMA706", "GMA711", "GMA712"}, said
+    text = log or runner.read_text()
+    assert "0 errors" in text, text
+    assert "could not" not in text, text
+    fine = {line.split()[1] for line in text.splitlines() if line.startswith(("√ ", "+ "))}
+    assert fine >= {"GMA009", "GMA010", "GMA121", "GMA706", "GMA711", "GMA712"}, text
     # The lab's own certificates are valid for a day.
-    assert "the certificate front-proxy ends in" in said
-    assert "the certificate serving ends in" not in said
+    assert "the certificate front-proxy ends in" in text
+    assert "the certificate serving ends in" not in text
     left = lab.kubectl("get", "clusterroles", "--output=name").stdout
     assert f"{SERVICE}-doctor" not in left
 
@@ -390,14 +390,14 @@ def test_helm_test_finds_what_only_the_adapters_own_metrics_show(lab: Site) -> N
         wait_until(lambda: THIRD in str(lab.admin.get(GPUS)), "a replica has scraped the exporter")
         lab.helm("test", SERVICE, f"--namespace={NAMESPACE}", "--timeout=3m", check=False)
         runners = sorted(lab.folder.glob(f"pods/{NAMESPACE}_{SERVICE}-doctor*.log"))
-        said = max(runners, key=lambda file: file.stat().st_mtime).read_text()
+        text = max(runners, key=lambda file: file.stat().st_mtime).read_text()
         old = served(lab)
-    found = {line.split()[1] for line in said.splitlines() if line.startswith(("‼ ", "! "))}
-    assert found >= {"GMA711", "GMA712", "GMA713", "GMA714"}, said
-    assert f"pod {deaf.name}: sees 16 devices" in " ".join(said.split()), said
-    assert "0 errors" in said, said
+    warnings = {line.split()[1] for line in text.splitlines() if line.startswith(("‼ ", "! "))}
+    assert warnings >= {"GMA711", "GMA712", "GMA713", "GMA714"}, text
+    assert f"pod {deaf.name}: sees 16 devices" in " ".join(text.split()), text
+    assert "0 errors" in text, text
     # The printed command renews the certificate, each time that it runs.
-    (command,) = re.findall(r"\$ (kubectl .* create job .*)", said.replace(" \\\n", " "))
+    (command,) = re.findall(r"\$ (kubectl .* create job .*)", text.replace(" \\\n", " "))
     for _ in range(2):
         job = lab.shell(command).split()[0]
         wait_until(lambda: not served(lab) & old, "the certificate is renewed", 180)
@@ -423,5 +423,5 @@ def test_the_hidden_fault_of_an_exporter_without_a_mount(lab: Site) -> None:
     pod["spec"]["volumes"] = [{"name": "socket", "hostPath": {"path": "/var/lib/kubelet"}}]
     page = own_page(UNATTRIBUTED).encode()
     with stand(lab, pod, 9400, page):
-        found = set(found_by(checked(lab.kubeconfig)))
-    assert {"GMA106", "GMA109"} <= found
+        ids = set(found_by(checked(lab.kubeconfig)))
+    assert {"GMA106", "GMA109"} <= ids

@@ -28,11 +28,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 def test_an_api_server_without_the_aggregation_layer_is_found(bare: ControlPlane) -> None:
     report = checked(bare.kubeconfig)
-    found = found_by(report)
-    assert found["GMA002"] == [
+    findings = found_by(report)
+    assert findings["GMA002"] == [
         "has no requestheader-client-ca-file, so no metrics API can be served"
     ]
-    assert set(found) == {"GMA002", "GMA012"}, "there is no node either"
+    assert set(findings) == {"GMA002", "GMA012"}, "there is no node either"
     assert {row["id"]: row["status"] for row in report["checks"]}["GMA001"] == "fine"
 
 
@@ -52,6 +52,6 @@ def test_an_old_version_is_found(
     change: dict[str, Any] = {"gitVersion": version}
     with version_proxy(bare, change) as kubeconfig:
         (row,) = [row for row in checked(kubeconfig)["checks"] if row["id"] == "GMA001"]
-        said = " ".join(doctor("--kubeconfig", kubeconfig).stdout.split())
+        text = " ".join(doctor("--kubeconfig", kubeconfig).stdout.split())
     assert row["status"] == status
-    assert words in said
+    assert words in text

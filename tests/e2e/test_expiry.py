@@ -164,8 +164,8 @@ def test_certificates_that_end_within_a_minute(
         "kubectl": Kubectl(stage),
     }
     with ExitStack() as stack:
-        seen = Observed(stage, process)
-        stack.callback(seen.client.close)
+        observed = Observed(stage, process)
+        stack.callback(observed.client.close)
         stack.callback(setattr, stage.load, "used", stage.load.used)
         stage.load.used = truth.used
         stage.workload(SPACE, 2, 120, node=NODE, low=2)
@@ -173,9 +173,9 @@ def test_certificates_that_end_within_a_minute(
         wait_available(stage.admin)
         traffic = stack.enter_context(Traffic(clients))
         traffic.wait_pods(2, "hpa")
-        _renewed_in_time(seen, certificates, traffic)
-        ended = time.monotonic() + min(seen.left().values())
-        _not_renewed(seen, traffic)
+        _renewed_in_time(observed, certificates, traffic)
+        ended = time.monotonic() + min(observed.left().values())
+        _not_renewed(observed, traffic)
         certificates.serve(life=86400)
         certificates.present(life=86400)
         traffic.wait_pods(2, "hpa")

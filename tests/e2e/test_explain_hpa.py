@@ -76,12 +76,12 @@ def _said(report: HpaReport) -> Judgement:
 def _did(status: Object, size: int) -> Judgement:
     """A sync that cannot decide leaves desiredReplicas alone: then the size must stay."""
     rows = status.get("conditions") or ()
-    found = frozenset((row["type"], row["status"] == "True", row["reason"]) for row in rows)
+    conditions = frozenset((row["type"], row["status"] == "True", row["reason"]) for row in rows)
     active = {row["type"]: row["status"] for row in rows}
     able = active.get("AbleToScale") == active.get("ScalingActive", "True") == "True"
     if active.get("AbleToScale") != "True":
-        return Judgement(None, found)
-    return Judgement(status["desiredReplicas"] if able else size, found)
+        return Judgement(None, conditions)
+    return Judgement(status["desiredReplicas"] if able else size, conditions)
 
 
 def _build(stage: HpaStage, number: int, case: Case) -> None:

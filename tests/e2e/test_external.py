@@ -72,8 +72,8 @@ def test_without_readings_the_hpa_keeps_its_replicas_and_gets_the_pods_without_t
         def names_all() -> bool:
             """The pods' last samples grow too old one by one, so at first fewer are named."""
             conditions = external.hpa("ext-gone")["status"]["conditions"]
-            (said,) = (row["message"] for row in conditions if row["type"] == "ScalingActive")
-            return "3 of 3 pods have no value: inference-" in said
+            (message,) = (row["message"] for row in conditions if row["type"] == "ScalingActive")
+            return "3 of 3 pods have no value: inference-" in message
 
         wait_until(names_all, "the condition names all pods")
         assert external.sizes["ext-gone"] == [3]
@@ -89,8 +89,8 @@ def test_series_are_selected_by_pod_and_device_labels(external: Stage) -> None:
     where = f"{API}/namespaces/ext-labels/gpu_utilization?labelSelector="
 
     def series(selector: str) -> list[Object]:
-        found: list[Object] = external.admin.get(where + selector)["items"]
-        return found
+        rows: list[Object] = external.admin.get(where + selector)["items"]
+        return rows
 
     def all_there() -> bool:
         try:

@@ -182,12 +182,12 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
             pair=stage.plane.proxy_client,
             headers={"X-Remote-User": "tester", "X-Remote-Group": "system:masters"},
         )
-        asked = {
+        clients = {
             THROUGH: controller(stage.plane, SPACE, truth),
             DIRECTLY: Lists(direct, SPACE, truth),
         }
         pid = stage.adapter.process.pid
-        with Traffic(asked) as traffic:
+        with Traffic(clients) as traffic:
             traffic.wait_pods(2)
             phases = Phases(stage, traffic, folder)
             phases.run()
@@ -202,9 +202,9 @@ def test_while_the(seen: Seen, fault: str) -> None:
         if fault in NOT_OURS and name == THROUGH:
             continue
         begun, ended = seen.phases[fault]
-        during = [each for each in client.answers if begun <= each.begun <= ended]
+        during = [answer for answer in client.answers if begun <= answer.begun <= ended]
         assert during
-        assert [each.failure for each in during if each.failure] == []
+        assert [answer.failure for answer in during if answer.failure] == []
 
 
 def test_no_client_got_a_wrong_value_and_nothing_was_scaled(seen: Seen) -> None:

@@ -48,8 +48,8 @@ def seen(running_stage: Stage) -> Iterator[Seen]:
             for namespace in (*spaces, WELL):
                 stage.wait_size(namespace, 2)
             pid = stage.adapter.process.pid
-            asked = {each: controller(stage.plane, each, truth) for each in (*spaces, WELL)}
-            with Traffic(asked) as traffic:
+            clients = {space: controller(stage.plane, space, truth) for space in (*spaces, WELL)}
+            with Traffic(clients) as traffic:
                 traffic.wait_pods(2)
                 for name, bad in PAGES.items():
                     exporter = exporters[f"node-{name}"]
@@ -72,7 +72,7 @@ def seen(running_stage: Stage) -> Iterator[Seen]:
                 traffic.wait_pods(2)
                 traffic.wait_more()
             same = stage.adapter.process.running() and stage.adapter.process.pid == pid
-            sizes = {each: list(stage.sizes[each]) for each in (*spaces, WELL)}
+            sizes = {space: list(stage.sizes[space]) for space in (*spaces, WELL)}
             yield Seen(traffic, sizes, same)
             stage.clear()
     finally:

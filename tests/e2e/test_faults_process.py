@@ -62,16 +62,16 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
         stage.wait_size(SPACE, 2)
         clock = Clock(folder / "clock")
         adapters, ports = _adapters(stage, folder, clock, stack)
-        pids = {name: each.process.pid for name, each in adapters.items()}
-        asked: dict[str, Asker] = {
-            name: Lists(each.client(stage.plane.proxy_client), SPACE, truth, _ahead(name))
-            for name, each in adapters.items()
+        pids = {name: adapter.process.pid for name, adapter in adapters.items()}
+        clients: dict[str, Asker] = {
+            name: Lists(adapter.client(stage.plane.proxy_client), SPACE, truth, _ahead(name))
+            for name, adapter in adapters.items()
         }
-        asked |= {f"{n} keda": Calls(f"localhost:{p}", SPACE, [120]) for n, p in ports.items()}
-        with Traffic(asked) as traffic:
+        clients |= {f"{n} keda": Calls(f"localhost:{p}", SPACE, [120]) for n, p in ports.items()}
+        with Traffic(clients) as traffic:
             traffic.wait_pods(bool)
-            frozen = [name for name in asked if name.startswith("stands-still")]
-            others = [name for name in asked if name not in frozen]
+            frozen = [name for name in clients if name.startswith("stands-still")]
+            others = [name for name in clients if name not in frozen]
             clock.set(AHEAD)
             _fill(adapters["disk-full"].certificates)
             with _all_files_used(adapters["no-files"]):
@@ -86,7 +86,7 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
             exporter.bad = None
             traffic.wait_pods(bool)
             traffic.wait_more()
-        same = {name: each.process.running() for name, each in adapters.items()}
+        same = {name: adapter.process.running() for name, adapter in adapters.items()}
         yield Seen(traffic, same)
 
 
@@ -109,10 +109,10 @@ def _adapters(
     for name, how in surroundings.items():
         port = ports.get(name)
         keda = {"enabled": port is not None, "host": "127.0.0.1", "port": port or 0}
-        each = FaultyAdapter(folder, name, stage.kubeconfig(), SCRAPE, keda=keda, **how)
-        made[name] = each
-        stack.callback(each.stop)
-        each.process.start()
+        faulty = FaultyAdapter(folder, name, stage.kubeconfig(), SCRAPE, keda=keda, **how)
+        made[name] = faulty
+        stack.callback(faulty.stop)
+        faulty.process.start()
     disk = made["disk-full"]
     # The disk is in a namespace of its own.
     disk.certificates = Path(f"/proc/{disk.process.pid}/root{disk.certificates}")
@@ -169,11 +169,11 @@ def test_a_full_disk_for_the_certificate_ends_the_process_with_a_message(
 ) -> None:
     """The chart's own certificate comes in a Secret: no disk is needed for that."""
     folder = tmp_path / "none-certs"
-    each = FaultyAdapter(
+    adapter = FaultyAdapter(
         tmp_path, "none", stage.kubeconfig(), SCRAPE, prefix=tiny_disk(folder, 4096)
     )
-    each.process.start()
-    wait_until(lambda: not each.process.running(), "it ends")
-    assert each.stop() == 1
-    said = f"a self-signed certificate cannot be kept in {folder}: No space left on device"
-    assert said in each.process.tail()
+    adapter.process.start()
+    wait_until(lambda: not adapter.process.running(), "it ends")
+    assert adapter.stop() == 1
+    message = f"a self-signed certificate cannot be kept in {folder}: No space left on device"
+    assert message in adapter.process.tail()

@@ -77,7 +77,7 @@ def seen(running_site: Site) -> Iterator[Seen]:
                 ended = time.monotonic()
                 traffic.wait_pods(2)
                 traffic.wait_more()
-                rows = [row for each in traffic.clients.values() for row in each.answers]
+                rows = [row for client in traffic.clients.values() for row in client.answers]
                 during[name] = [row for row in rows if begun <= row.begun <= ended]
         target = site.admin.get(f"{DEPLOYMENTS.format(ns=SPACE)}/inference")
         spec, meta = target["spec"], target["metadata"]
@@ -127,9 +127,11 @@ def freeze(site: Site, traffic: Traffic) -> None:
     wait_until(lambda: not victim.life.ready, "its readiness probe fails")
     wait_until(lambda: len(addresses(site)) == 1, "its address is withdrawn")
     with Traffic({f"late {n}": Complete(hpa(site.plane), SPACE, names) for n in range(3)}) as late:
-        asked = late.clients.values()
+        clients = late.clients.values()
         # One may have been sent to it still.
-        wait_until(lambda: sum(len(each.answers) for each in asked) > 15, "others are answered")
+        wait_until(
+            lambda: sum(len(client.answers) for client in clients) > 15, "others are answered"
+        )
         victim.kill(signal.SIGCONT)
     assert not late.failed()
     wait_until(lambda: victim.life.ready, "it is ready again", 300)

@@ -54,7 +54,7 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
         for name, ahead in CLOCKS.items():
             clock = Clock(folder / f"{name}.clock")
             clock.set(ahead)
-            each = adapters[name] = FaultyAdapter(
+            adapter = adapters[name] = FaultyAdapter(
                 folder,
                 name,
                 stage.kubeconfig(),
@@ -62,16 +62,16 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 environment=clock.environment,
                 values=VALUES,
             )
-            stack.callback(each.stop)
-            each.process.start()
-        for each in adapters.values():
-            each.process.wait_ready(each.ready)
-        pids = [each.process.pid for each in adapters.values()]
-        asked = {
-            name: Lists(each.client(stage.plane.proxy_client), SPACE, truth, CLOCKS[name])
-            for name, each in adapters.items()
+            stack.callback(adapter.stop)
+            adapter.process.start()
+        for adapter in adapters.values():
+            adapter.process.wait_ready(adapter.ready)
+        pids = [adapter.process.pid for adapter in adapters.values()]
+        clients = {
+            name: Lists(adapter.client(stage.plane.proxy_client), SPACE, truth, CLOCKS[name])
+            for name, adapter in adapters.items()
         }
-        with Traffic(asked) as traffic:
+        with Traffic(clients) as traffic:
             traffic.wait_pods(2, *SERVED)
             os.kill(server.process.pid, signal.SIGSTOP)
             traffic.wait_pods(0)
@@ -79,8 +79,10 @@ def seen(running_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iter
             server.start()
             traffic.wait_pods(2, *SERVED)
             traffic.wait_more()
-        same = pids == [each.process.pid for each in adapters.values() if each.process.running()]
-        logs = {name: each.process.log.read_text() for name, each in adapters.items()}
+        same = pids == [
+            adapter.process.pid for adapter in adapters.values() if adapter.process.running()
+        ]
+        logs = {name: adapter.process.log.read_text() for name, adapter in adapters.items()}
         yield Seen(traffic, same, logs)
 
 

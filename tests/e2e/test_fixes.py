@@ -25,7 +25,7 @@ from adapter.pipeline.cluster.changes import (
     set_env,
     set_fields,
 )
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.tools.client.access import cluster
 from adapter.tools.client.changedobjects import read_changed
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
@@ -85,17 +85,19 @@ DEFINED: Final = (
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     fast = ("--horizontal-pod-autoscaler-sync-period=1s",)
-    with ControlPlane(tmp_path_factory.mktemp("fixes"), WORKLOADS, fast) as found:
-        found.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
-        for each in DEFINED:
+    with ControlPlane(tmp_path_factory.mktemp("fixes"), WORKLOADS, fast) as control_plane:
+        control_plane.admin.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}
+        )
+        for definition in DEFINED:
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            found.admin.create(each)
-            found.admin.wait(
-                f"{path}/{each['metadata']['name']}",
+            control_plane.admin.create(definition)
+            control_plane.admin.wait(
+                f"{path}/{definition['metadata']['name']}",
                 lambda obj: condition(obj, "Established")[0] == "True",
                 "it is served",
             )
-        yield found
+        yield control_plane
 
 
 def daemonset(**meta: Any) -> Object:
@@ -150,17 +152,17 @@ def applied(plane: ControlPlane, fix: Fix, command: str = "") -> None:
 
 
 def env_of(plane: ControlPlane) -> dict[str, str]:
-    found = plane.admin.get(f"{DAEMONSETS}/{NAME}")
-    (container,) = found["spec"]["template"]["spec"]["containers"]
+    workload = plane.admin.get(f"{DAEMONSETS}/{NAME}")
+    (container,) = workload["spec"]["template"]["spec"]["containers"]
     return {row["name"]: row.get("value", "") for row in container.get("env") or ()}
 
 
 def test_a_variable_of_an_object_that_nobody_manages(plane: ControlPlane, made: Any) -> None:
     made(daemonset(), f"{DAEMONSETS}/{NAME}")
     of = read(plane, "DaemonSet", NAME)
-    applied(plane, lasting(of, set_env(of, INTERVAL, "10000")))
+    applied(plane, make_lasting(of, set_env(of, INTERVAL, "10000")))
     assert env_of(plane) == {"A": "1", INTERVAL: "10000"}
-    applied(plane, lasting(of, set_env(of, INTERVAL, None)))
+    applied(plane, make_lasting(of, set_env(of, INTERVAL, None)))
     assert env_of(plane) == {"A": "1"}
 
 
@@ -183,8 +185,8 @@ def test_a_variable_of_the_gpu_operator_is_merged_into_its_cluster_policy(
     assert fix is not None
     applied(plane, fix)
     of = read(plane, "DaemonSet", NAME)
-    applied(plane, lasting(of, set_env(of, INTERVAL, "10000")))
-    applied(plane, lasting(of, add_tolerations(of, [TOLERATION], first=True)))
+    applied(plane, make_lasting(of, set_env(of, INTERVAL, "10000")))
+    applied(plane, make_lasting(of, add_tolerations(of, [TOLERATION], first=True)))
     spec = plane.admin.get(POLICY)["spec"]
     assert spec["dcgmExporter"] == {
         "enabled": True,
@@ -197,7 +199,7 @@ def test_a_variable_of_the_gpu_operator_is_merged_into_its_cluster_policy(
     assert spec["daemonsets"]["tolerations"] == [TOLERATION]
     assert env_of(plane) == {"A": "1"}, "the operator writes the DaemonSet"
     # What a person has to write opens in the editor.
-    applied(plane, lasting(of._replace(owner=None), set_env(of, "X", "1")))
+    applied(plane, make_lasting(of._replace(owner=None), set_env(of, "X", "1")))
 
 
 CHART: Final = {
@@ -253,7 +255,7 @@ def test_a_variable_of_a_helm_release_goes_through_its_values(
         changes.append(set_env(of, INTERVAL, "10000"))
         changes.append(set_env(of, "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID", "true"))
         for change in changes:
-            fix = lasting(read(plane, "DaemonSet", NAME), change)
+            fix = make_lasting(read(plane, "DaemonSet", NAME), change)
             assert public in fix.command
             applied(plane, fix, fix.command.replace(public, str(chart)))
         assert env_of(plane) == {
@@ -270,7 +272,7 @@ def test_what_is_in_git_has_no_command(plane: ControlPlane, made: Any) -> None:
     tracked = {"argocd.argoproj.io/tracking-id": f"gpu:apps/DaemonSet:{NS}/{NAME}"}
     made(daemonset(annotations=tracked), f"{DAEMONSETS}/{NAME}")
     of = read(plane, "DaemonSet", NAME)
-    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    fix = make_lasting(of, set_env(of, INTERVAL, "10000"))
     assert (fix.command, fix.by) == ("", "Argo CD Application gpu")
 
 
@@ -279,17 +281,17 @@ def test_a_workload_that_nobody_manages(plane: ControlPlane, made: Any) -> None:
     of = read(plane, "Deployment", "inference")
     assert of.manager is None
     notes = {"gpu-metrics-adapter.io/scrape": "true", "gpu-metrics-adapter.io/port": "8000"}
-    applied(plane, lasting(of, scale(of, 1)))
-    applied(plane, lasting(of, annotate(of, notes)))
-    applied(plane, lasting(of, annotate(of, {"gpu-metrics-adapter.io/port": None})))
+    applied(plane, make_lasting(of, scale(of, 1)))
+    applied(plane, make_lasting(of, annotate(of, notes)))
+    applied(plane, make_lasting(of, annotate(of, {"gpu-metrics-adapter.io/port": None})))
     had = plane.admin.get(DEPLOYMENT)["spec"]["template"]["spec"].get("tolerations")
-    applied(plane, lasting(of, add_tolerations(of, [TOLERATION], first=not had)))
-    applied(plane, lasting(of, edit(of, "correct it")))
+    applied(plane, make_lasting(of, add_tolerations(of, [TOLERATION], first=not had)))
+    applied(plane, make_lasting(of, edit(of, "correct it")))
     spec = plane.admin.get(DEPLOYMENT)["spec"]
     assert spec["replicas"] == 1
-    found = spec["template"]["metadata"]["annotations"]
-    assert found["gpu-metrics-adapter.io/scrape"] == "true"
-    assert "gpu-metrics-adapter.io/port" not in found
+    pod_notes = spec["template"]["metadata"]["annotations"]
+    assert pod_notes["gpu-metrics-adapter.io/scrape"] == "true"
+    assert "gpu-metrics-adapter.io/port" not in pod_notes
     assert TOLERATION in spec["template"]["spec"]["tolerations"]
 
 
@@ -355,7 +357,7 @@ def test_a_target_is_found_as_the_controller_finds_it(
     made(hpa, HPA)
     # The controller reads the served kinds every 30 s: it knows a new CRD only then.
     able = "True" if scales else "False"
-    found = plane.admin.wait(HPA, lambda obj: condition(obj, "AbleToScale")[0] == able, able)
+    live_hpa = plane.admin.wait(HPA, lambda obj: condition(obj, "AbleToScale")[0] == able, able)
 
     async def look() -> tuple[bool, str]:
         async with cluster(plane.kubeconfig, namespace=NS) as api:
@@ -366,7 +368,7 @@ def test_a_target_is_found_as_the_controller_finds_it(
     read_scale, right = asyncio.run(look())
     assert read_scale is scales
     if right:
-        applied(plane, change_hpa(found, "spec.scaleTargetRef.apiVersion", right))
+        applied(plane, change_hpa(live_hpa, "spec.scaleTargetRef.apiVersion", right))
         plane.admin.wait(
             HPA, lambda obj: condition(obj, "AbleToScale")[0] == "True", "the fix removes it"
         )
@@ -377,4 +379,4 @@ def test_a_command_that_is_wrong_would_be_seen(plane: ControlPlane) -> None:
         plane.admin.get(f"{DAEMONSETS}/nobody")
     of = ChangedObject("DaemonSet", NS, "nobody")
     for change in (set_env(of, "A", "1"), set_fields(of, {"spec.x": 1}), edit(of, "x")):
-        assert run_printed(plane.kubeconfig, lasting(of, change).command).returncode != 0
+        assert run_printed(plane.kubeconfig, make_lasting(of, change).command).returncode != 0

@@ -48,8 +48,8 @@ def as_argo_renders(app: Object) -> list[Object]:
 
 def matched(entry: Object, obj: Object) -> bool:
     group = obj["apiVersion"].rpartition("/")[0]
-    named = entry.get("name", obj["metadata"]["name"])
-    row = (entry.get("group", group), entry["kind"], named)
+    name = entry.get("name", obj["metadata"]["name"])
+    row = (entry.get("group", group), entry["kind"], name)
     return row == (group, obj["kind"], obj["metadata"]["name"])
 
 
@@ -63,9 +63,9 @@ def test_what_argo_cd_ignores_is_what_the_manifests_leave_to_the_adapter() -> No
     """Each entry is about objects of the chart, and none of them has the field."""
     objects = as_argo_renders(SHOWN["Application"])
     for entry in SHOWN["Application"]["spec"]["ignoreDifferences"]:
-        found = [obj for obj in objects if matched(entry, obj)]
-        assert found, entry
-        for pointer, obj in itertools.product(entry["jsonPointers"], found):
+        matching = [obj for obj in objects if matched(entry, obj)]
+        assert matching, entry
+        for pointer, obj in itertools.product(entry["jsonPointers"], matching):
             *above, last = pointer.strip("/").split("/")
             place = obj
             for name in above:
@@ -77,7 +77,7 @@ def test_no_tool_replaces_or_applies_what_the_adapter_writes() -> None:
     """With RespectIgnoreDifferences, Argo CD applies the live values of such fields."""
     options = SHOWN["Application"]["spec"]["syncPolicy"]["syncOptions"]
     refused = {"Replace", "Force", "RespectIgnoreDifferences"}
-    assert not refused & {each.partition("=")[0] for each in options}
+    assert not refused & {option.partition("=")[0] for option in options}
     assert "force" not in SHOWN["HelmRelease"]["spec"].get("upgrade", {})
 
 
@@ -180,10 +180,10 @@ def differences(site: Site, obj: Object) -> Iterator[str]:
     kind = {"Content-Type": "application/apply-patch+yaml"}
     after = site.admin.request("PATCH", f"{path_of(obj)}?{query}", obj, **kind)
     before = site.admin.get(path_of(obj))
-    for each in (before, after):
+    for state in (before, after):
         for name in ("managedFields", "resourceVersion", "generation"):
-            each["metadata"].pop(name, None)
-        each.pop("status", None)
+            state["metadata"].pop(name, None)
+        state.pop("status", None)
     for name in before.keys() | after.keys():
         if before.get(name) != after.get(name):
             yield f"{name}: {json.dumps(before.get(name))} -> {json.dumps(after.get(name))}"

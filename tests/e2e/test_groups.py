@@ -97,7 +97,7 @@ def groups(running_groups: Stage) -> Iterator[Stage]:
     """The stage; what a test has created there is deleted, so that its GPUs are free."""
     yield running_groups
     admin = running_groups.admin
-    spaces = {each.namespace for each in running_groups.pods() if each.gpus}
+    spaces = {running.namespace for running in running_groups.pods() if running.gpus}
     for space in spaces:
         for path in (HPAS.format(ns=space), f"/apis/apps/v1/namespaces/{space}/replicasets"):
             for row in admin.get(path)["items"]:
@@ -105,7 +105,9 @@ def groups(running_groups: Stage) -> Iterator[Stage]:
         for row in admin.get(PODS.format(ns=space))["items"]:
             with suppress(RefusedError):  # its owner is gone too
                 admin.delete(f"{PODS.format(ns=space)}/{row['metadata']['name']}")
-    wait_until(lambda: not any(each.gpus for each in running_groups.pods()), "every GPU is free")
+    wait_until(
+        lambda: not any(running.gpus for running in running_groups.pods()), "every GPU is free"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -237,8 +239,8 @@ def wait_replicas(stage: Stage, kind: Kind, space: str, wanted: int, name: str =
     """Wait until the HPA has set this size."""
 
     def size() -> int:
-        found: int = stage.admin.get(f"{kind.path(space)}/{name}")["spec"]["replicas"]
-        return found
+        replicas: int = stage.admin.get(f"{kind.path(space)}/{name}")["spec"]["replicas"]
+        return replicas
 
     wait_until(lambda: size() == wanted, f"{space} is scaled to {wanted}; it has {size()}", 60)
 
@@ -365,7 +367,7 @@ def test_a_device_that_the_kubelet_reports_unhealthy_is_shown_at_its_pod(groups:
     groups.load.pin(space, "inference", 80)
     made = target(groups, UNKNOWN, space, 1, "app=inference")
     pod(groups, made, "a", {"app": "inference"}, {})
-    wait_until(lambda: any(each.namespace == space for each in groups.pods()), "the pod runs")
+    wait_until(lambda: any(running.namespace == space for running in groups.pods()), "the pod runs")
     devices = [{"resourceID": "GPU-7", "health": "Unhealthy"}]
     held = {"name": "nvidia.com/gpu", "resources": devices}
     row = {"name": "main", "image": "none", "imageID": "", "ready": True, "restartCount": 0}

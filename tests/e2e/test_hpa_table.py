@@ -159,23 +159,23 @@ def test_the_controller_decides_the_same(
 
 def _usages(status: Object) -> list[int]:
     """Return the thousandths of ``status.currentMetrics``, in order."""
-    found = []
+    usages = []
     for row in status.get("currentMetrics") or ():
         kind = row["type"]
         key = kind[:1].lower() + kind[1:]
         current = row.get(key, {}).get("current", {})
         if "averageUtilization" in current:
-            found.append(current["averageUtilization"] * 1000)
+            usages.append(current["averageUtilization"] * 1000)
             continue
         quantity = current.get("value", current.get("averageValue"))
         if quantity is not None:
             number = parse_quantity(quantity)
-            found.append(int(Decimal(number) * 1000))
+            usages.append(int(Decimal(number) * 1000))
     # The average over no replicas: Go's integer for an infinite float, which we leave out.
-    return [milli for milli in found if milli != -(2**63)]
+    return [milli for milli in usages if milli != -(2**63)]
 
 
 def _proposed(case: Case, decision: Decision) -> list[int]:
     kinds = [metric.kind for metric in from_manifest(case.manifest("default")).metrics]
     assert set(kinds) <= set(MetricKind)
-    return [each.usage for each in decision.proposals if each.usage is not None]
+    return [proposal.usage for proposal in decision.proposals if proposal.usage is not None]

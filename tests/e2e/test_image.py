@@ -50,8 +50,8 @@ def every_file(image: Image) -> Iterator[tuple[Path, int]]:
 
 
 def modules(image: Image) -> Path:
-    (found,) = (image.tree / HOME / "lib").glob("python3.*/site-packages")
-    return found
+    (packages,) = (image.tree / HOME / "lib").glob("python3.*/site-packages")
+    return packages
 
 
 def distributions(image: Image) -> dict[str, str]:
@@ -108,14 +108,14 @@ def test_the_bill_of_materials_lists_exactly_the_installed_distributions_with_li
 def test_the_image_has_no_installers_and_no_setuid_programs(image: Image) -> None:
     privileged = [path for path, mode in every_file(image) if mode & (stat.S_ISUID | stat.S_ISGID)]
     assert privileged == []
-    found = run(
+    installers = run(
         image,
         "python",
         "-c",
         "import importlib.util as util\n"
         "print([n for n in ('pip', 'ensurepip', 'setuptools') if util.find_spec(n)])",
     )
-    assert found == "[]\n"
+    assert installers == "[]\n"
     assert [path.name for path in (image.tree / "usr/local/bin").glob("pip*")] == []
     assert not (image.tree / "tools").exists()
 

@@ -63,8 +63,8 @@ def test_the_steps_of_the_readme_install_and_scale_an_hpa(site: Site) -> None:
     site.kubectl("apply", "--filename=-", content=block("yaml", "HorizontalPodAutoscaler"))
     wait_available(site.admin)
     wait_until(lambda: values(site, "default"), "the pod has a value")
-    said = wait_until(lambda: answered(site, command("kubectl get --raw")), "it is answered")
-    assert '"kind":"MetricValueList"' in said.replace(" ", "")
+    answer = wait_until(lambda: answered(site, command("kubectl get --raw")), "it is answered")
+    assert '"kind":"MetricValueList"' in answer.replace(" ", "")
     wait_size(site, 3)
     site.load.set("default", 0)
     wait_size(site, 1)
@@ -81,8 +81,8 @@ def command(words: str) -> str:
     The image is not built, and no command goes on for ever.
     """
     steps = block("sh", "image.repository=IMAGE") + block("sh", "kubectl get --raw")
-    (found,) = (line for line in steps.splitlines() if line.startswith(words))
-    return found
+    (step,) = (line for line in steps.splitlines() if line.startswith(words))
+    return step
 
 
 def answered(site: Site, command: str) -> str:
@@ -111,11 +111,11 @@ def test_an_upgrade_and_a_rollback_answer_every_request(site: Site, tmp_path: Pa
     ensure_namespace(site.admin, "used")
     workload(site, "used", 3)
     site.load.set("used", 150, expected=3)
-    asked = everywhere(site, "used", 3)
+    names = everywhere(site, "used", 3)
     controller = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
     groups = ("system:serviceaccounts", "system:authenticated")
     clients: dict[str, Asker] = {
-        f"client {number}": Complete(site.plane.client(controller, *groups), "used", asked)
+        f"client {number}": Complete(site.plane.client(controller, *groups), "used", names)
         for number in range(3)
     }
     newer = newer_chart(tmp_path)
@@ -138,9 +138,9 @@ def replaced(site: Site, before: frozenset[str]) -> frozenset[str]:
     """Wait until `serve` is two ready pods and none of those before is left; returns the two."""
 
     def look() -> frozenset[str]:
-        there = {pod.name: pod.life.ready for pod in site.pods(SERVE)}
-        well = len(there) == 2 and all(there.values()) and not before & there.keys()
-        return frozenset(there) if well else frozenset()
+        ready = {pod.name: pod.life.ready for pod in site.pods(SERVE)}
+        well = len(ready) == 2 and all(ready.values()) and not before & ready.keys()
+        return frozenset(ready) if well else frozenset()
 
     return wait_until(look, f"two pods and none of {sorted(before)}", 300)
 

@@ -76,10 +76,10 @@ def test_a_dead_node_affects_only_its_own_pods(stage: Stage) -> None:
     stage.workload("half", replicas=4, demand=240, low=4)
     stage.wait_size("half", 4)
     wait_until(lambda: len(stage.values("half")) == 4, "all four have a value")
-    there = {pod.name for pod in stage.pods() if pod.namespace == "half" and pod.node == "node-b"}
+    others = {pod.name for pod in stage.pods() if pod.namespace == "half" and pod.node == "node-b"}
     stage.exporters["node-a"].stop()
     try:
-        wait_until(lambda: set(stage.values("half")) == there, "only node-b's pods have values")
+        wait_until(lambda: set(stage.values("half")) == others, "only node-b's pods have values")
     finally:
         stage.exporters["node-a"].start()
     wait_until(lambda: len(stage.values("half")) == 4, "all four have a value again")

@@ -114,11 +114,11 @@ def shown(address: str, bundle: bytes) -> bytes:
             headers={"Host": HOST},
         ) as response,
     ):
-        found: bytes = (
+        certificate: bytes = (
             response.extensions["network_stream"].get_extra_info("ssl_object").getpeercert(True)
         )
         assert response.status_code == 200
-    return found
+    return certificate
 
 
 def served(site: Site) -> list[bytes]:
@@ -279,10 +279,8 @@ def leave(site: Site, external: str) -> None:
     assert apiservices(site).keys() >= {external, *NAMES}, "nothing was deleted"
     hook = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{SERVICE}-unregister"
     assert site.admin.get(hook)["status"].get("failed"), "it is kept, for its log"
-    (said, *_) = [
-        pod.log.read_text() for pod in site.pods("app.kubernetes.io/component=unregister")
-    ]
-    assert f"{external} belongs to keda/keda now" in said
+    (log, *_) = [pod.log.read_text() for pod in site.pods("app.kubernetes.io/component=unregister")]
+    assert f"{external} belongs to keda/keda now" in log
     site.helm("rollback", SERVICE, "1", f"--namespace={NAMESPACE}")
     lost = site.helm("upgrade", *INTO, values=QUICK, check=False)
     assert f"{external} belongs to Service keda/keda now, and Helm would delete it" in lost.stderr

@@ -69,10 +69,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         spec = {"selector": peercluster.LABELS, "ports": [{"port": 443}]}
         admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
         for name in NAMES:
-            found = peercluster.apiservice(name)
+            apiservice = peercluster.apiservice(name)
             kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
             labels = {"name": name, "labels": peercluster.LABELS}
-            admin.create({**kind, "metadata": labels, "spec": found["spec"]})
+            admin.create({**kind, "metadata": labels, "spec": apiservice["spec"]})
         yield Cluster(plane, folder)
 
 

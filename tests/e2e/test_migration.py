@@ -84,8 +84,8 @@ def _has(store: Prometheus, query: str, series: int) -> bool:
 def _ours(stage: Stage, store: Prometheus) -> Adapter:
     """Ours as the page configures it, but for the address, and times as of a test."""
     settings = ours()
-    asked = {"url": store.url, "interval": "500ms", "scrape_interval": "1s"}
-    source = {"kind": settings.pop("source")["kind"], "prometheus": asked}
+    queries = {"url": store.url, "interval": "500ms", "scrape_interval": "1s"}
+    source = {"kind": settings.pop("source")["kind"], "prometheus": queries}
     return Adapter(stage.folder, "adapter-migration", stage.kubeconfig(), source, **settings)
 
 
@@ -110,8 +110,8 @@ def _directly(stage: Stage, port: int, stack: ExitStack) -> Ask:
         answer = client.get(path)
         if answer.status_code != 200:
             raise RefusedError(answer)
-        found: Object = answer.json()
-        return found
+        body: Object = answer.json()
+        return body
 
     return ask
 

@@ -84,18 +84,18 @@ def controllers(running: NodepoolStage) -> Iterator[list[Controller]]:
     """Appended processes are killed after the test in any case."""
     started: list[Controller] = []
     yield started
-    for each in started:
-        each.stop(signal.SIGKILL)
+    for controller in started:
+        controller.stop(signal.SIGKILL)
     running.admin.delete(LEASE)
 
 
 def start(
     stage: NodepoolStage, controllers: list[Controller], name: str, **settings: Any
 ) -> Controller:
-    each = Controller(stage.folder, name, stage.kubeconfig(), **settings)
-    controllers.append(each)
-    each.start()
-    return each
+    controller = Controller(stage.folder, name, stage.kubeconfig(), **settings)
+    controllers.append(controller)
+    controller.start()
+    return controller
 
 
 def test_headroom_follows_the_metric(running: NodepoolStage, controllers: list[Controller]) -> None:
@@ -104,8 +104,8 @@ def test_headroom_follows_the_metric(running: NodepoolStage, controllers: list[C
     one = start(running, controllers, "follows", limits=limits)
     running.workload("follows", 2, 145)
     running.wait_headroom("follows", [2])
-    (found,) = running.placeholders("follows")
-    pod = found["spec"]["template"]["spec"]
+    (deployment,) = running.placeholders("follows")
+    pod = deployment["spec"]["template"]["spec"]
     assert (pod["priorityClassName"], pod["preemptionPolicy"]) == (
         "gpu-metrics-adapter-headroom",
         "Never",
@@ -115,14 +115,16 @@ def test_headroom_follows_the_metric(running: NodepoolStage, controllers: list[C
     assert pod["tolerations"] == [
         {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
     ]
-    assert found["metadata"]["annotations"]["gpu-metrics-adapter.io/workloads"] == (
+    assert deployment["metadata"]["annotations"]["gpu-metrics-adapter.io/workloads"] == (
         "Deployment/inference"
     )
     assert one.metric("gma_nodepool_headroom_gpus") == 2
     events = running.admin.get(f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
-    own = [row for row in events if row["involvedObject"].get("uid") == found["metadata"]["uid"]]
-    (said,) = [row for row in own if row["reason"] == "HeadroomOrdered"]
-    assert "for Deployment/inference of namespace follows" in said["message"]
+    own = [
+        row for row in events if row["involvedObject"].get("uid") == deployment["metadata"]["uid"]
+    ]
+    (event,) = [row for row in own if row["reason"] == "HeadroomOrdered"]
+    assert "for Deployment/inference of namespace follows" in event["message"]
     # The namespace's Pod Security level is `restricted`.
     wait_until(lambda: len(placed(running)) == 2, "its pods run")
     theirs = running.admin.get("/api/v1/namespaces/follows/events")["items"]
@@ -153,13 +155,13 @@ def test_explain_shows_the_headroom_and_the_forecast_behind_it(
         )
     finally:
         unregister_group(running.admin, VIEW)
-    said = " ".join(done.stdout.split())
-    (found,) = running.placeholders("explained")
-    meta = found["metadata"]
+    text = " ".join(done.stdout.split())
+    (deployment,) = running.placeholders("explained")
+    meta = deployment["metadata"]
     why = meta["annotations"]["gpu-metrics-adapter.io/why"]
     held = f"held by Deployment {NAMESPACE}/{meta['name']}: {why}"
-    assert "headroom: 2 pods in pool" in said, done.stderr
-    assert " ".join(held.split()) in said
+    assert "headroom: 2 pods in pool" in text, done.stderr
+    assert " ".join(held.split()) in text
     running.clear("explained")
 
 
@@ -222,15 +224,15 @@ def test_a_field_of_another_manager_is_not_changed(
     one = start(running, controllers, "conflict", lifeline=30)
     running.workload("conflict", 2, 145)
     running.wait_headroom("conflict", [2])
-    (found,) = running.placeholders("conflict")
-    path = f"{DEPLOYMENTS.format(ns=NAMESPACE)}/{found['metadata']['name']}"
+    (deployment,) = running.placeholders("conflict")
+    path = f"{DEPLOYMENTS.format(ns=NAMESPACE)}/{deployment['metadata']['name']}"
     running.admin.request(
         "PATCH",
         f"{path}?fieldManager=an-admin&force=true",
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": found["metadata"]["name"], "namespace": NAMESPACE},
+            "metadata": {"name": deployment["metadata"]["name"], "namespace": NAMESPACE},
             "spec": {"replicas": 1},
         },
         **{"Content-Type": "application/apply-patch+yaml"},
@@ -351,14 +353,14 @@ def test_deletion_costs_have_one_writer_and_apply_to_the_observed_pod(
 
     def costed() -> list[Object]:
         rows: list[Object] = running.admin.get(path)["items"]
-        found = [row for row in rows if key in row["metadata"].get("annotations", {})]
-        return found if len(found) == 2 else []
+        with_cost = [row for row in rows if key in row["metadata"].get("annotations", {})]
+        return with_cost if len(with_cost) == 2 else []
 
     for row in wait_until(costed, "both pods have a cost"):
         (ours,) = [
-            each
-            for each in row["metadata"]["managedFields"]
-            if each["manager"] == "gpu-metrics-adapter-nodepool"
+            entry
+            for entry in row["metadata"]["managedFields"]
+            if entry["manager"] == "gpu-metrics-adapter-nodepool"
         ]
         assert ours["fieldsV1"] == {"f:metadata": {"f:annotations": {f"f:{key}": {}}}}
         assert int(row["metadata"]["annotations"][key]) // 100 == 1
@@ -399,11 +401,11 @@ def test_controllers_that_are_killed_lose_no_history_and_order_nothing_twice(
         return None
 
     def stored_again(obj: Object) -> bool:
-        return obj["metadata"]["resourceVersion"] != seen and learned(obj) is not None
+        return obj["metadata"]["resourceVersion"] != version and learned(obj) is not None
 
     running.workload("spared", 2, 145)
     first: float | None = None
-    seen = ""
+    version = ""
     for number in range(4):
         one = start(running, controllers, f"mortal-{number}", history={"interval": 1})
         stored = running.admin.wait(path, stored_again, "the ledger is stored")
@@ -415,7 +417,7 @@ def test_controllers_that_are_killed_lose_no_history_and_order_nothing_twice(
         ledger = running.admin.get(path)
         assert learned(ledger) == first
         assert [row["spec"]["replicas"] for row in running.placeholders("spared")] == [2]
-        seen = ledger["metadata"]["resourceVersion"]
+        version = ledger["metadata"]["resourceVersion"]
     running.clear("spared")
 
 

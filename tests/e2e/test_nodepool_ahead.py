@@ -47,7 +47,7 @@ def test_what_the_hpa_creates_ahead_is_not_ordered_as_headroom_too(lab: LabStage
         nonlocal nodes, held
         nodes = max(nodes, lab.lab.ordered())
         buffers = lab.admin.get(BUFFERS + HEADROOM.format(ns=PLACE))["items"]
-        held = max(held, sum(each["spec"]["replicas"] for each in buffers))
+        held = max(held, sum(buffer["spec"]["replicas"] for buffer in buffers))
         return len(lab.running(PLACE)) == pods
 
     path = f"{HPAS.format(ns=PLACE)}/inference"

@@ -52,7 +52,7 @@ def writing(**nodepool: Any) -> dict[tuple[str, str | None], set[str]]:
     values = {"nodepool": {"enabled": True, "apply": True, **nodepool}, **cost}
     rows = chart.render(values, only=["nodepool/rbac"])
     roles = {_id(row): row["rules"] for row in rows if "rules" in row}
-    found: dict[tuple[str, str | None], set[str]] = {}
+    rights: dict[tuple[str, str | None], set[str]] = {}
     for row in rows:
         if not row["kind"].endswith("Binding"):
             continue
@@ -61,8 +61,8 @@ def writing(**nodepool: Any) -> dict[tuple[str, str | None], set[str]]:
         for rule in roles[kind, name, where if kind == "Role" else None]:
             if not set(rule["verbs"]) <= {"get", "list", "watch"}:
                 short = name.removeprefix(ACCOUNT) or "own"
-                found.setdefault((short, where), set()).update(rule["resources"])
-    return found
+                rights.setdefault((short, where), set()).update(rule["resources"])
+    return rights
 
 
 def _id(row: Object) -> tuple[str, str, str | None]:

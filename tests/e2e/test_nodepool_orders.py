@@ -48,7 +48,7 @@ def jump(lab: LabStage, namespace: str, **behavior: Any) -> tuple[int, int]:
         nonlocal nodes, held
         nodes = max(nodes, lab.lab.ordered())
         buffers = lab.admin.get(BUFFERS + HEADROOM.format(ns=namespace))["items"]
-        replicas = sum(each["spec"]["replicas"] for each in buffers)
+        replicas = sum(buffer["spec"]["replicas"] for buffer in buffers)
         held = max(held, replicas)
         return len(lab.running(namespace)) == 8 and not replicas
 
@@ -67,9 +67,9 @@ def test_pods_that_the_hpa_creates_are_not_ordered_again(
     lab: LabStage, controller: Controller
 ) -> None:
     """The HPA doubles its pods in one sync, and is at its most replicas then."""
-    found = [jump(lab, f"twice-{number}") for number in range(2)]
-    print(f"nodes and headroom at most, in two jumps from 4 to 8 pods: {found}")
-    assert [nodes for nodes, _ in found] == [8, 8]
+    jumps = [jump(lab, f"twice-{number}") for number in range(2)]
+    print(f"nodes and headroom at most, in two jumps from 4 to 8 pods: {jumps}")
+    assert [nodes for nodes, _ in jumps] == [8, 8]
 
 
 @pytest.mark.long

@@ -130,13 +130,13 @@ def test_objects_of_the_controller_are_admitted(account: Cluster) -> None:
 
 
 def pod(obj: Object) -> Object:
-    found: Object = (obj.get("template") or obj["spec"]["template"])["spec"]
-    return found
+    spec: Object = (obj.get("template") or obj["spec"]["template"])["spec"]
+    return spec
 
 
 def container(obj: Object) -> Object:
-    found: Object = pod(obj)["containers"][0]
-    return found
+    first: Object = pod(obj)["containers"][0]
+    return first
 
 
 HOST = {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}

@@ -19,8 +19,8 @@ APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 def test_every_version_is_available(stage: Stage) -> None:
     """The API server's own probes pass for both versions."""
     for group, version, _ in CUSTOM:
-        found = stage.admin.get(f"{APISERVICES}/{version}.{group}")
-        assert condition(found, "Available") == ("True", "Passed")
+        apiservice = stage.admin.get(f"{APISERVICES}/{version}.{group}")
+        assert condition(apiservice, "Available") == ("True", "Passed")
 
 
 def test_namespaces_can_be_deleted(stage: Stage) -> None:

@@ -37,8 +37,8 @@ def generated(*arguments: str) -> Object:
     """Run the command as a user does, and parse what it prints."""
     ended = invoke("generate", *arguments)
     assert ended.code == 0, ended.output
-    found: Object = yaml.safe_load(ended.output)
-    return found
+    manifest: Object = yaml.safe_load(ended.output)
+    return manifest
 
 
 def _opted_in(made: Object, kind: str, gpus: bool) -> Object:
@@ -69,16 +69,16 @@ def _service(namespace: str) -> Object:
 @pytest.fixture(scope="module")
 def services(running_stage: Stage) -> Iterator[dict[str, Service]]:
     """Every kind of server in its own namespace, each with an HPA of ``generate``."""
-    stage, found = running_stage, {}
+    stage, by_namespace = running_stage, {}
     for kind, page in PAGES.items():
-        found[f"recipe-{kind}"] = Service(page, demand=60 if kind != "llamacpp" else 8)
-    found["recipe-llamacpp"].room = 4
-    found[BY_GATEWAY] = Service(PAGES["vllm"], demand=60, room=16, gateway=True)
-    found[FROM_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
-    found[HPA_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
+        by_namespace[f"recipe-{kind}"] = Service(page, demand=60 if kind != "llamacpp" else 8)
+    by_namespace["recipe-llamacpp"].room = 4
+    by_namespace[BY_GATEWAY] = Service(PAGES["vllm"], demand=60, room=16, gateway=True)
+    by_namespace[FROM_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
+    by_namespace[HPA_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
     ports = {kind.port for kind in KINDS.values()}
-    with served(stage, found, *ports):
-        for namespace in [*found, "recipe-gpu"]:
+    with served(stage, by_namespace, *ports):
+        for namespace in [*by_namespace, "recipe-gpu"]:
             ensure_namespace(stage.admin, namespace)
         for kind in PRESETS:
             namespace = f"recipe-{kind}"
@@ -94,8 +94,8 @@ def services(running_stage: Stage) -> Iterator[dict[str, Service]]:
         for kind in PRESETS:
             _autoscaler(stage, f"recipe-{kind}", "--for", kind)
         _autoscaler(stage, BY_GATEWAY, "--for", "vllm", "--gateway", GATEWAY)
-        yield found
-        for namespace in [*found, "recipe-gpu"]:
+        yield by_namespace
+        for namespace in [*by_namespace, "recipe-gpu"]:
             stage.admin.delete(f"{HPAS.format(ns=namespace)}/inference")
             for name in ("inference", GATEWAY):
                 stage.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/{name}")
@@ -179,9 +179,9 @@ def test_an_hpa_alone_stops_and_starts_a_workload_by_the_queue_at_the_gateway(
     made["spec"]["behavior"]["scaleDown"] = {"stabilizationWindowSeconds": 1}
     apply(stage.admin, made, "")
     wait_size(stage, HPA_ZERO, 0)
-    said = explained(stage, HPA_ZERO)
-    assert "never wakes" not in said
-    assert "paused" not in said
+    text = explained(stage, HPA_ZERO)
+    assert "never wakes" not in text
+    assert "paused" not in text
     service.demand = 60
     wait_size(stage, HPA_ZERO, 3)
     service.demand = 0

@@ -66,19 +66,19 @@ def replay(stage: Stage, file: Path, *arguments: str) -> Object:
         [*command, *arguments], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    found: Object = json.loads(done.stdout)
-    return found
+    report: Object = json.loads(done.stdout)
+    return report
 
 
 def test_the_replay_decides_as_the_controller_did(running_stage: Stage, recorded: Path) -> None:
-    found = replay(running_stage, recorded)
-    agreement = found["agreement"]
+    report = replay(running_stage, recorded)
+    agreement = report["agreement"]
     assert agreement["compared"] >= len(LOADS)
     assert agreement["equalValues"] == agreement["compared"]
     # On a loaded machine the controller may skip a sync, which the recording cannot show.
     assert agreement["equal"] >= 0.9 * agreement["compared"], agreement["differences"]
     sizes = running_stage.sizes[SPACE]
-    assert found["recorded"]["highestReplicas"] == max(sizes)
+    assert report["recorded"]["highestReplicas"] == max(sizes)
     # From Kubernetes 1.37 on, the controller looks at a new HPA at once: before all pods exist.
-    assert found["recorded"]["lowestReplicas"] in range(min(sizes) + 1)
-    assert found["recordingLosses"] == {"damaged": 0}
+    assert report["recorded"]["lowestReplicas"] in range(min(sizes) + 1)
+    assert report["recordingLosses"] == {"damaged": 0}

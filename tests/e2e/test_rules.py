@@ -68,9 +68,9 @@ class Pairs:
     def get(self, name: str) -> tuple[Both, ExitStack]:
         """Return the adapters of a file, and what stops them."""
         self._waiting.remove(name)
-        for each in (name, *self._waiting[:_AHEAD]):
-            if each not in self._started:
-                self._started[each] = self._pool.submit(self._start, each)
+        for file in (name, *self._waiting[:_AHEAD]):
+            if file not in self._started:
+                self._started[file] = self._pool.submit(self._start, file)
         return self._started.pop(name).result()
 
     def _start(self, name: str) -> tuple[Both, ExitStack]:
@@ -100,11 +100,11 @@ def test_every_answer_is_equal_or_the_difference_is_documented(both: Both) -> No
         paths += resource_paths()
         for resource in ("pods", "nodes"):
             assert both.ours.get(f"{RESOURCE}/{resource}").json()["items"], resource
-    found = differences(both, paths)
-    unexplained = [each for each in found if not explanation(each)]
+    differing = differences(both, paths)
+    unexplained = [difference for difference in differing if not explanation(difference)]
     assert not unexplained, f"{len(unexplained)} of {len(paths)}: {unexplained[:5]}"
-    print(f"{len(paths)} requests, {len(found)} differ: {dict(summary(found))}")
-    assert len(found) < len(paths) / 2
+    print(f"{len(paths)} requests, {len(differing)} differ: {dict(summary(differing))}")
+    assert len(differing) < len(paths) / 2
 
 
 def _same_rows(both: Both, group: str) -> dict[str, bool]:

@@ -74,8 +74,8 @@ def running(site: Site, name: str, ready: bool = True) -> PodRunner:
     """The pod of this name, once it runs."""
 
     def look() -> PodRunner | None:
-        found = [each for each in site.pods() if each.name == name and each.life.running]
-        return found[0] if found and found[0].life.ready == ready else None
+        runners = [runner for runner in site.pods() if runner.name == name and runner.life.running]
+        return runners[0] if runners and runners[0].life.ready == ready else None
 
     return wait_until(look, f"{name} runs")
 
@@ -193,6 +193,6 @@ def endpoints(site: Site) -> set[tuple[str, bool]]:
     )["items"]
     return {
         (row["addresses"][0], row["conditions"]["ready"])
-        for each in rows
-        for row in each["endpoints"] or ()
+        for endpoint_slice in rows
+        for row in endpoint_slice["endpoints"] or ()
     }

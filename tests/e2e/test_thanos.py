@@ -25,11 +25,11 @@ def thanos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThanosStage]:
 def seen(served: Served, seconds: float) -> set[str | None]:
     """Return every answer about the pod in a period."""
     until = time.monotonic() + seconds
-    found = set()
+    answers = set()
     while time.monotonic() < until:
-        found.add(served.value())
+        answers.add(served.value())
         time.sleep(0.1)
-    return found
+    return answers
 
 
 def stop(*stores: Thanos) -> None:
@@ -75,10 +75,10 @@ def test_values_of_a_lost_cluster_end_by_age_and_come_back(thanos: ThanosStage) 
     with thanos.through(thanos.querier, matchers='cluster="a"') as ours:
         wait_until(lambda: ours.value() == "64", "a value")
         stop(*stores)
-        found: set[str | None] = set()
+        answers: set[str | None] = set()
 
         def value() -> str | None:
-            found.add(ours.value())
+            answers.add(ours.value())
             return ours.value()
 
         try:
@@ -89,7 +89,7 @@ def test_values_of_a_lost_cluster_end_by_age_and_come_back(thanos: ThanosStage) 
             for store in stores:
                 store.start()
         wait_until(lambda: value() == "64", "a value")
-        assert found == {"64", None}
+        assert answers == {"64", None}
 
 
 def test_partial_answers_can_be_refused(thanos: ThanosStage) -> None:

@@ -50,11 +50,11 @@ RIGHTS: Final = (
 @pytest.fixture(scope="module")
 @needed_by_fixture(CHROMIUM, CHROMEDRIVER)
 def driver() -> Iterator[webdriver.Chrome]:
-    found = start()
+    browser = start()
     # Until then, the browser loads its own page for new tabs.
-    found.get("about:blank")
-    yield found
-    found.quit()
+    browser.get("about:blank")
+    yield browser
+    browser.quit()
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +205,12 @@ def test_nothing_is_requested_from_another_origin_and_axe_finds_nothing(
 def _requested(driver: webdriver.Chrome) -> list[str]:
     """The addresses that the browser requested over the network since the last call."""
     rows = [json.loads(row["message"])["message"] for row in driver.get_log("performance")]  # type: ignore[no-untyped-call] # of selenium
-    found = [
+    urls = [
         row["params"]["request"]["url"]
         for row in rows
         if "requestWillBeSent" in row["method"] and "request" in row["params"]
     ]
-    return [url for url in found if not url.startswith(("data:", "about:"))]
+    return [url for url in urls if not url.startswith(("data:", "about:"))]
 
 
 def test_the_page_goes_on_after_serve_restarted(seen: Stage, driver: webdriver.Chrome) -> None:

@@ -27,9 +27,9 @@ ODD = "<img src=x onerror=alert(1)>\x1b[2J\u202e\u2028"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with api_server(tmp_path) as found:
-        serve(found[0], [gpu("g0")], [pod("llm-0")], [workload("llm")], [hpa()])
-        yield found
+    with api_server(tmp_path) as pair:
+        serve(pair[0], [gpu("g0")], [pod("llm-0")], [workload("llm")], [hpa()])
+        yield pair
 
 
 def panels(page: Page, **wanted: str) -> dict[str, Any]:
@@ -65,22 +65,22 @@ def test_a_signal_ends_it_at_once_with_streams_open(
 def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
     with running(lab[1]) as page:
         panels(page, **WELL)
-        found = {}
+        events = {}
         for event in page.events():
-            found[event.name] = event.data
-            if len(found) == 12:
+            events[event.name] = event.data
+            if len(events) == 12:
                 break
         about = page.until("about", lambda data: data["user"])
     assert about["user"] == "jane"
     assert (about["context"], about["namespace"], about["prometheus"]) == ("lab", "", False)
     assert about["pricesOf"] == f"list prices of {load(None).dated}"
-    assert found["verdict"]["text"] == "The HPA works, the GPU pod has a value."
-    assert found["gpus"]["rows"][0][:5] == ["g0", "n1", "p1", None, "0"]
-    assert found["load"]["of"] == found["gpus"]["revision"]
-    assert found["load"]["util"] == [54.0]
-    assert found["pods"]["rows"][0][:4] == ["chat", "llm-0", "n1", "54%"]
-    assert found["workloads"]["rows"][0][:4] == ["chat", "llm", "3", "3"]
-    assert found["hpas"][0]["text"] == "keeps 3: gpu_utilization 54 of 60"
+    assert events["verdict"]["text"] == "The HPA works, the GPU pod has a value."
+    assert events["gpus"]["rows"][0][:5] == ["g0", "n1", "p1", None, "0"]
+    assert events["load"]["of"] == events["gpus"]["revision"]
+    assert events["load"]["util"] == [54.0]
+    assert events["pods"]["rows"][0][:4] == ["chat", "llm-0", "n1", "54%"]
+    assert events["workloads"]["rows"][0][:4] == ["chat", "llm", "3", "3"]
+    assert events["hpas"][0]["text"] == "keeps 3: gpu_utilization 54 of 60"
 
 
 def test_a_missing_right_closes_one_panel_and_names_the_command(
@@ -89,13 +89,13 @@ def test_a_missing_right_closes_one_panel_and_names_the_command(
     server, file = lab
     server.answers[GPUS] = forbidden("jane", "list", "gpus", "view.gpu-metrics-adapter.io", "")
     with running(file) as page:
-        found = panels(page, **WELL | {"gpus": "forbidden"})
+        by_panel = panels(page, **WELL | {"gpus": "forbidden"})
         verdict = page.until("verdict", lambda data: data["hpas"] and data["pods"])
-    assert found["gpus"]["message"] == (
+    assert by_panel["gpus"]["message"] == (
         "jane may not list gpus.view.gpu-metrics-adapter.io in the whole cluster"
     )
-    assert found["gpus"]["command"].startswith("kubectl create clusterrole get-list-gpus.view")
-    assert found["gpus"]["updated"] is None
+    assert by_panel["gpus"]["command"].startswith("kubectl create clusterrole get-list-gpus.view")
+    assert by_panel["gpus"]["updated"] is None
     assert verdict["gpus"] is None
     assert verdict["level"] == "warning"
     assert verdict["text"].endswith("GPUs cannot be read.")
@@ -105,7 +105,7 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
     server, file = lab
     server.tables.clear()
     with running(file) as page:
-        found = panels(
+        by_panel = panels(
             page,
             gpus="missing",
             gpunodes="missing",
@@ -115,8 +115,8 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
             hpas="ok",
         )
         verdict = page.until("verdict", lambda data: data["hpas"])
-    assert "does not serve view.gpu-metrics-adapter.io" in found["gpus"]["message"]
-    assert "install or upgrade the chart" in found["gpus"]["message"]
+    assert "does not serve view.gpu-metrics-adapter.io" in by_panel["gpus"]["message"]
+    assert "install or upgrade the chart" in by_panel["gpus"]["message"]
     assert verdict["text"] == "The HPA works. GPUs, GPU nodes and GPU pods cannot be read."
 
 
@@ -143,9 +143,9 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             failing = (500, status_of(500, "etcd leader changed"))
             server.answers |= dict.fromkeys((GPUS, *BESIDE, PODS, HPAS, APISERVICE), failing)
             server.answers["/api/v1/events"] = failing
-            found = panels(page, **dict.fromkeys(ALL, "failed"))
-            assert found["gpus"]["message"] == "not available, see above"
-            assert found["gpus"]["updated"] is not None
+            by_panel = panels(page, **dict.fromkeys(ALL, "failed"))
+            assert by_panel["gpus"]["message"] == "not available, see above"
+            assert by_panel["gpus"]["updated"] is not None
             verdict = page.until("verdict", lambda data: data["level"] == "bad")
             assert verdict["text"] == (
                 "The cluster cannot be read: 500 etcd leader changed. "
@@ -166,8 +166,8 @@ def test_credentials_that_expired_are_read_again(lab: tuple[ApiServer, Path]) ->
     expired = (401, status_of(401, "Unauthorized", "Unauthorized"))
     server.answers |= {GPUS: expired, PODS: expired}
     with running(file, "--interval", "1") as page:
-        found = panels(page, gpus="failed")
-        assert "log in again" in found["gpus"]["message"]
+        by_panel = panels(page, gpus="failed")
+        assert "log in again" in by_panel["gpus"]["message"]
         with api_server(file.parent) as (other, _):  # writes the kubeconfig
             serve(other, [gpu("g0"), gpu("g1")])
             page.until("gpus", lambda data: len(data["rows"]) == 2)
@@ -205,12 +205,12 @@ def test_it_starts_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
     with api_server(tmp_path) as (_, file):
         pass
     with running(file) as page:
-        found = panels(page, **dict.fromkeys(ALL, "failed"))
+        by_panel = panels(page, **dict.fromkeys(ALL, "failed"))
         verdict = page.until("verdict", lambda data: data["level"] == "bad")
         assert page.get("/").status_code == 200
         assert page.get("/api/explain/pod/chat/llm-0").status_code == 502
         assert page.stop() == 0
-    assert {row["message"] for row in found.values()} == {"not available, see above"}
+    assert {row["message"] for row in by_panel.values()} == {"not available, see above"}
     assert verdict["text"].startswith("The cluster cannot be read: cannot connect to 127.0.0.1:")
     assert verdict["text"].endswith(": Connection refused.")
     assert verdict["detail"].startswith("server: http://127.0.0.1:")
@@ -281,11 +281,11 @@ def test_the_points_of_an_hpa_since_the_start(lab: tuple[ApiServer, Path]) -> No
     with running(lab[1]) as page:
         panels(page, hpas="ok")
         page.until("hpas")
-        found = page.get("/api/history?hpa=chat/llm&hpa=chat/none").json()
+        histories = page.get("/api/history?hpa=chat/llm&hpa=chat/none").json()
         many = page.get("/api/history?" + "&".join(["hpa=a/b"] * 201))
-    assert list(found) == ["chat/llm"]
-    assert found["chat/llm"]["value"][0] == 54.0
-    assert (found["chat/llm"]["goal"][0], found["chat/llm"]["current"][0]) == (60.0, 3.0)
+    assert list(histories) == ["chat/llm"]
+    assert histories["chat/llm"]["value"][0] == 54.0
+    assert (histories["chat/llm"]["goal"][0], histories["chat/llm"]["current"][0]) == (60.0, 3.0)
     assert many.status_code == 400
 
 
@@ -311,13 +311,13 @@ def test_the_points_that_the_adapter_has_noted_come_before_those_of_the_page(
         panels(page, hpas="ok")
         past = page.until("past")
         page.until("hpas")
-        found = page.get("/api/history?hpa=chat/llm").json()["chat/llm"]
+        points = page.get("/api/history?hpa=chat/llm").json()["chat/llm"]
         day = page.get("/api/range?hpa=chat/llm&minutes=30").json()["chat/llm"]
     assert (past["since"], past["message"]) == (started - 2400, "")
     assert started <= past["read"] <= time.time()
-    assert found["time"][:2] == [started - 2400, started - 2340]
-    assert found["value"][:40] == [7] * 40
-    assert found["value"][-1] == 54.0
+    assert points["time"][:2] == [started - 2400, started - 2340]
+    assert points["value"][:40] == [7] * 40
+    assert points["value"][-1] == 54.0
     assert len(day["time"]) in (29, 30)
     assert day["goal"] == [7] * len(day["time"])
 

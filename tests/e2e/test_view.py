@@ -104,9 +104,9 @@ def test_the_resources_are_listed(view: Viewed) -> None:
         90,
     )
     rows = view.rows("api-resources", f"--api-group={GROUP}", "--output=wide")
-    found = {row[0]: row[1:] for row in rows[1:]}
-    assert found["gpus"] == [f"{GROUP}/{VERSION}", "false", "Gpu", "get,list", "gpu-metrics"]
-    assert found["gpupods"] == [
+    resources = {row[0]: row[1:] for row in rows[1:]}
+    assert resources["gpus"] == [f"{GROUP}/{VERSION}", "false", "Gpu", "get,list", "gpu-metrics"]
+    assert resources["gpupods"] == [
         "gpod",
         f"{GROUP}/{VERSION}",
         "true",
@@ -209,13 +209,13 @@ def test_what_the_hpa_was_is_kept(view: Viewed) -> None:
 
     def look() -> dict[str, Any]:
         done = view.run("get", "gpuhistory", name, "-n", "red", "-o", "json")
-        found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
-        return found if any(found.get("current") or ()) else {}
+        history: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+        return history if any(history.get("current") or ()) else {}
 
-    found = wait_until(look, "a point of the HPA", 130)
-    assert found["of"] == "HorizontalPodAutoscaler"
-    assert found["metric"] == "DCGM_FI_DEV_GPU_UTIL"
-    assert len(found["value"]) == len(found["state"])
+    history = wait_until(look, "a point of the HPA", 130)
+    assert history["of"] == "HorizontalPodAutoscaler"
+    assert history["metric"] == "DCGM_FI_DEV_GPU_UTIL"
+    assert len(history["value"]) == len(history["state"])
 
 
 def test_the_pools_are_listed(view: Viewed) -> None:
@@ -227,9 +227,9 @@ def test_the_pools_are_listed(view: Viewed) -> None:
 def test_one_object_in_every_format(view: Viewed) -> None:
     name = view.names("get", "gpupods", "-n", "red")[0]
     assert view.names("get", "gpupod", name, "-n", "red") == [name]
-    found = json.loads(view.text("get", "gpupod", name, "-n", "red", "-o", "json"))
-    assert (found["kind"], found["apiVersion"]) == ("GpuPod", f"{GROUP}/{VERSION}")
-    assert found["metadata"]["labels"]["app"] == "inference"
+    gpu_pod = json.loads(view.text("get", "gpupod", name, "-n", "red", "-o", "json"))
+    assert (gpu_pod["kind"], gpu_pod["apiVersion"]) == ("GpuPod", f"{GROUP}/{VERSION}")
+    assert gpu_pod["metadata"]["labels"]["app"] == "inference"
     yaml = view.text("get", "gpupod", name, "-n", "red", "-o", "yaml")
     assert "kind: GpuPod" in yaml
     expected = f"gpupod.{GROUP}/{name}\n"
@@ -481,9 +481,9 @@ def test_objects_are_named_as_kubectl_names_them(view: Viewed) -> None:
     hpa = _tool(view, "-n", "red", "explain", "hpa/inference", "-o", "json")
     workload = _tool(view, "-n", "red", "explain", "deploy/inference", "-o", "yaml")
     assert (hpa.returncode, workload.returncode) == (1, 1), hpa.stderr + workload.stderr
-    found = yaml.safe_load(workload.stdout)
-    assert found["hpas"][0]["name"] == json.loads(hpa.stdout)["name"] == "inference"
-    assert (found["gpuworkload"]["pods"], found["gpuworkload"]["measured"]) == (2, 2)
+    explanation = yaml.safe_load(workload.stdout)
+    assert explanation["hpas"][0]["name"] == json.loads(hpa.stdout)["name"] == "inference"
+    assert (explanation["gpuworkload"]["pods"], explanation["gpuworkload"]["measured"]) == (2, 2)
     gpu = view.names("get", "gpus")[0]
     uuid = json.loads(view.text("get", "gpu", gpu, "-o", "json"))["uuid"]
     by_name, by_uuid = (_explain(view, f"gpu/{name}") for name in (gpu, uuid))

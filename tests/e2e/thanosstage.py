@@ -102,7 +102,7 @@ class ThanosStage:
                 self._stack.callback(served.stop)
             for cluster, replica in REPLICAS:
                 self._replica(cluster, replica)
-            stores = [f"127.0.0.1:{each.grpc}" for each in self.sidecars.values()]
+            stores = [f"127.0.0.1:{sidecar.grpc}" for sidecar in self.sidecars.values()]
             self.querier = self._query("query", stores)
             tenants = ("--query.enforce-tenancy", "--query.tenant-label-name=cluster")
             self.tenants = self._query("tenants", stores, *tenants)
@@ -218,8 +218,8 @@ class Served:
         rows = self.client.get(GROUP)["resources"]
         names = [row["name"].removeprefix("pods/") for row in rows]
         pods = [name for name in names if "/" not in name]
-        found = {name: self.value(name) for name in pods}
-        return {name: value for name, value in found.items() if value is not None}
+        answers = {name: self.value(name) for name in pods}
+        return {name: value for name, value in answers.items() if value is not None}
 
     def metric(self, name: str) -> float:
         """Return the sum of an own metric, whose name may be followed by labels."""

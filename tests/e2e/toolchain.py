@@ -31,12 +31,12 @@ def go(module: Path) -> str:
     Raises:
         NoGoError: Go is not in PATH, or it is too old and no other one can be downloaded.
     """
-    found = shutil.which("go")
-    if found is None:
+    path = shutil.which("go")
+    if path is None:
         raise NoGoError("Go is not in PATH: install it")
-    if refusal := _refusal(found, module):
+    if refusal := _refusal(path, module):
         return str(_unpack(refusal))
-    return found
+    return path
 
 
 def built_from(program: Path) -> tuple[str, str] | None:
@@ -44,11 +44,11 @@ def built_from(program: Path) -> tuple[str, str] | None:
 
     None if that is not known: Go is not in PATH, or it did not build the program.
     """
-    found = shutil.which("go")
-    if found is None:
+    path = shutil.which("go")
+    if path is None:
         return None
     done = subprocess.run(
-        [found, "version", "-m", program], cwd=ROOT, capture_output=True, text=True, check=False
+        [path, "version", "-m", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     row = re.search(r"^\tmod\t(\S+)\t(\S+)", done.stdout, re.MULTILINE)
     return (row[1], row[2]) if row else None

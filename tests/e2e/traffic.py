@@ -72,8 +72,8 @@ class Traffic:
         self.clients = {name: Client(name, asker) for name, asker in clients.items()}
         self._ended = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(each,), name=f"traffic {each.name}")
-            for each in self.clients.values()
+            threading.Thread(target=self._run, args=(client,), name=f"traffic {client.name}")
+            for client in self.clients.values()
         ]
 
     def __enter__(self) -> Traffic:
@@ -92,9 +92,9 @@ class Traffic:
         """Failures of these clients, or of all, by client and kind."""
         chosen = [self.clients[name] for name in names or self.clients]
         return Counter(
-            f"{each.name}: {answer.failure}"
-            for each in chosen
-            for answer in each.answers
+            f"{client.name}: {answer.failure}"
+            for client in chosen
+            for answer in client.answers
             if answer.failure
         )
 
@@ -110,9 +110,9 @@ class Traffic:
         chosen = [self.clients[name] for name in names or self.clients]
         fits = count if callable(count) else lambda pods: len(pods) == count
         wait_until(
-            lambda: all(fits(each.pods) for each in chosen),
-            f"{[each.name for each in chosen]} have {count} pods; "
-            f"{[(sorted(each.pods), each.answers[-1:]) for each in chosen]}",
+            lambda: all(fits(client.pods) for client in chosen),
+            f"{[client.name for client in chosen]} have {count} pods; "
+            f"{[(sorted(client.pods), client.answers[-1:]) for client in chosen]}",
             seconds,
         )
 
@@ -205,10 +205,10 @@ class Calls:
         try:
             (row,) = self._ask(self._request, timeout=_PATIENCE).metricValues
         except grpc.RpcError as error:
-            code, said = error.code(), error.details() or ""
-            if "have no value" in said:
+            code, details = error.code(), error.details() or ""
+            if "have no value" in details:
                 return Answer(begun)
-            return Answer(begun, f"{code.name}: {said}")
+            return Answer(begun, f"{code.name}: {details}")
         value = row.metricValueFloat
         wrong = () if value in self._expected else (f"{value} instead of {set(self._expected)}",)
         return Answer(begun, pods=frozenset(("all",)), wrong=wrong)

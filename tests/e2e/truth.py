@@ -38,8 +38,8 @@ class Truth:
     def used(self, pod: RunningPod) -> int:
         """MiB of the pod on the exporter's page now; see the module."""
         with self._lock:
-            known = self._numbers.setdefault(pod.namespace, {})
-            number = known.setdefault(pod.name, len(known) % _PODS + 1)
+            numbers = self._numbers.setdefault(pod.namespace, {})
+            number = numbers.setdefault(pod.name, len(numbers) % _PODS + 1)
         return number * _PER_POD + int((time.monotonic() - self._begun) * _TICKS) % _PER_POD
 
     def complaints(self, item: Object, asked: float, ahead: float = 0.0) -> list[str]:
@@ -59,15 +59,15 @@ class Truth:
             return [f"{name}: no exporter has ever spoken of it"]
         if mib // _PER_POD != number:
             return [f"{name}: {item['value']} is not a value of this pod"]
-        said = []
+        errors = []
         measured = self._begun + mib % _PER_POD / _TICKS
         # The page is written within a tick, and scraped within the scrape timeout.
         if asked - measured > self._limit + 2 / _TICKS:
-            said.append(f"{name}: measured {asked - measured:.1f} s before it was asked for")
+            errors.append(f"{name}: measured {asked - measured:.1f} s before it was asked for")
         stamped = datetime.fromisoformat(item["timestamp"]).timestamp()
         if stamped > datetime.now(UTC).timestamp() + ahead + 1:
-            said.append(f"{name}: its timestamp {item['timestamp']} is in the future")
-        return said
+            errors.append(f"{name}: its timestamp {item['timestamp']} is in the future")
+        return errors
 
 
 def quantity(text: str) -> float:

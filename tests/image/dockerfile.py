@@ -24,13 +24,13 @@ def instructions(text: str = TEXT) -> list[Instruction]:
     """All instructions, in their order."""
     lines = [line for line in text.splitlines() if not re.match(r"\s*#", line)]
     joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
-    found: list[Instruction] = []
+    steps: list[Instruction] = []
     stage = 0
     for line in filter(None, joined.splitlines()):
         name, _, rest = line.partition(" ")
         stage += name == "FROM"
-        found.append(Instruction(stage, name, re.sub(r"\s+", " ", rest.strip())))
-    return found
+        steps.append(Instruction(stage, name, re.sub(r"\s+", " ", rest.strip())))
+    return steps
 
 
 def allowed() -> list[str]:

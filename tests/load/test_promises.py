@@ -7,7 +7,7 @@ import pytest
 from load.promiseplays import HOME, LARGE, LIMITS, OTHER, QUICK, SMALL
 from load.promisepolicies import FAMILIES, OURS, RECIPE
 from load.promisepool import Outcome, Play, play
-from load.promises import Cost, Result, best, missed_at, reference
+from load.promises import Cost, Result, best_settings, missed_at, reference
 from load.promiseserver import Model, Request, Served, Server
 
 
@@ -25,7 +25,7 @@ def token_time(model: Model, clients: int, prompt: int, answer: int) -> float:
         now += 0.02
         server.advance(now)
     late = served[2 * clients :]
-    return 1000 * sum(each.each for each in late) / len(late)
+    return 1000 * sum(request.each for request in late) / len(late)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ COSTS = {1.0: Cost(10, 8), 2.0: Cost(14, 4), 3.0: Cost(16, 6), 4.0: Cost(20, 1)}
 
 
 def test_a_setting_counts_only_if_no_cheaper_one_is_better() -> None:
-    assert best(COSTS) == [Cost(10, 8), Cost(14, 4), Cost(20, 1)]
+    assert best_settings(COSTS) == [Cost(10, 8), Cost(14, 4), Cost(20, 1)]
 
 
 def test_between_two_settings_the_line_between_them_counts() -> None:

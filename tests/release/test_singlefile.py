@@ -70,9 +70,9 @@ def test_it_reads_a_cluster_and_unpacks_once(unpacked: Path, tmp_path: Path) -> 
     before = unpacked_file.stat().st_mtime_ns
     explain = ("explain", "hpa", "llm", "-n", "chat")
     with busy_cluster(tmp_path) as (_, kubeconfig):
-        told = run(program, *explain, "--kubeconfig", str(kubeconfig), cache=cache)
-    assert told.returncode == 1, told.stderr
-    assert "3 replicas, 1..8   KEEPS 3" in told.stdout
+        explained = run(program, *explain, "--kubeconfig", str(kubeconfig), cache=cache)
+    assert explained.returncode == 1, explained.stderr
+    assert "3 replicas, 1..8   KEEPS 3" in explained.stdout
     assert [path.name for path in (cache / singlefile.NAME).iterdir()] == [build.name]
     assert unpacked_file.stat().st_mtime_ns == before
     assert not list(build.rglob("botocore"))
@@ -188,14 +188,14 @@ def test_krew_finds_an_archive_and_its_checksum_for_each_platform(tmp_path: Path
         path = tmp_path / f"{'-'.join(platform)}.tar.gz"
         singlefile.archive(path, "-".join(platform).encode())
         written.append((platform, path))
-    found = yaml.safe_load(krew.manifest("https://example.com/project", written))
-    assert found["metadata"]["name"] == "gpu"
-    assert found["spec"]["version"] == f"v{__version__}"
-    for (platform, path), entry in zip(written, found["spec"]["platforms"], strict=True):
+    manifest = yaml.safe_load(krew.manifest("https://example.com/project", written))
+    assert manifest["metadata"]["name"] == "gpu"
+    assert manifest["spec"]["version"] == f"v{__version__}"
+    for (platform, path), entry in zip(written, manifest["spec"]["platforms"], strict=True):
         assert entry["selector"]["matchLabels"] == dict(zip(("os", "arch"), platform, strict=True))
         place = f"https://example.com/project/releases/download/v{__version__}/{path.name}"
         assert entry["uri"] == place
         assert entry["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
         with tarfile.open(path) as file:
             assert entry["bin"] in file.getnames()
-    assert len(found["spec"]["shortDescription"]) <= 50
+    assert len(manifest["spec"]["shortDescription"]) <= 50

@@ -8,11 +8,11 @@ import random
 import pytest
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.learn.quantiles import fitted
+from adapter.nodepool.learn.quantiles import fitted_tables
 from adapter.nodepool.learn.record import record
 from adapter.nodepool.learn.situation import earlier_days
 from adapter.nodepool.model.history import EMPTY, RECENT, DemandHistory, DemandPoint
-from research.ablation import holding
+from research.ablation import holding_rates
 from research.forecasts import AHEAD, FIRST, LEAD, Minutes, minutes, quantiles
 from research.traces import STEP, Trace
 
@@ -52,11 +52,11 @@ def learned(own: Minutes, minute: int) -> DemandHistory:
 def test_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
     history = learned(own, minute)
     days = earlier_days(history.days, LEAD, float(STEP * minute))
-    found = record(history.recent, LEAD, 0.8, 0.2).quantiles(days.usual, LEAD)
-    most = quantiles(fitted(), own, ASKED)[:, minute - FIRST]
+    quantile = record(history.recent, LEAD, 0.8, 0.2).quantiles(days.usual, LEAD)
+    most = quantiles(fitted_tables(), own, ASKED)[:, minute - FIRST]
     # Later, the oldest checks of the controller know less than an hour.
     near = 1e-6 if minute < RECENT else 0.02
-    assert list(most) == pytest.approx([found(each) for each in ASKED], rel=near)
+    assert list(most) == pytest.approx([quantile(share) for share in ASKED], rel=near)
 
 
 @pytest.mark.parametrize("minute", [FIRST, 60, 90, 149])
@@ -69,11 +69,11 @@ def test_the_bound_is_that_of_the_controller(own: Minutes, minute: int) -> None:
 
 
 def test_the_last_minutes_of_a_trace_have_no_demand_ahead(own: Minutes) -> None:
-    assert [math.isnan(each) for each in own.highest[-AHEAD - 1 :]] == [False] + [True] * AHEAD
+    assert [math.isnan(demand) for demand in own.highest[-AHEAD - 1 :]] == [False] + [True] * AHEAD
 
 
 def test_surer_forecasts_hold_more_often(own: Minutes) -> None:
-    held = holding(own, own.trace.parts[0])
+    held = holding_rates(own, own.trace.parts[0])
     assert held == sorted(held)
     assert 0 <= held[0] < held[-1] <= 1
 
@@ -83,7 +83,9 @@ def test_hours_without_load_do_not_count_as_load() -> None:
     busy, idle = WORK[:400], (0.0,) * 400
     both = minutes(Trace("a", idle + busy, False, 0.0))
     part = both.trace.parts[0]
-    held, loaded = holding(both, part), holding(both, part, loaded=True)
+    held, loaded = holding_rates(both, part), holding_rates(both, part, loaded=True)
     assert held[0] > loaded[0] + 0.1
     alone = minutes(Trace("a", busy, False, 0.0))
-    assert holding(alone, alone.trace.parts[0], loaded=True) == holding(alone, alone.trace.parts[0])
+    assert holding_rates(alone, alone.trace.parts[0], loaded=True) == holding_rates(
+        alone, alone.trace.parts[0]
+    )

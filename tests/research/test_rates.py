@@ -38,7 +38,7 @@ def test_requests_decide_more_the_more_of_them_are_known(prior: Prior) -> None:
 
 def test_the_next_quarter_follows_from_the_assumed_one(prior: Prior) -> None:
     draw = np.random.default_rng(1)
-    few, many = (prior.next(draw, 195, np.full(500, each)) for each in (1.0, 60.0))
+    few, many = (prior.next(draw, 195, np.full(500, count)) for count in (1.0, 60.0))
     assert few.min() >= 0
     assert few.mean() < many.mean()
 

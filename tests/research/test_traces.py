@@ -54,8 +54,8 @@ RECORDS = {"made up": MADE_UP} | ({} if TRACES.missing() else {"recorded": RECOR
 @pytest.fixture(scope="module", params=list(RECORDS.values()), ids=list(RECORDS))
 def record(request: pytest.FixtureRequest) -> Record:
     """The made-up record, and the recorded one where it is."""
-    found: Record = request.param
-    return found
+    chosen: Record = request.param
+    return chosen
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_every_trace_of_a_record_exists(traces: dict[str, Trace]) -> None:
 
 def test_the_services_together_are_the_cluster(traces: dict[str, Trace]) -> None:
     parts = [traces[f"genai-{number}"].work for number in range(1, 5)]
-    assert [sum(each) for each in zip(*parts, strict=True)] == pytest.approx(traces["genai"].work)
+    assert [sum(row) for row in zip(*parts, strict=True)] == pytest.approx(traces["genai"].work)
 
 
 def test_a_trace_has_its_minutes(record: Record, traces: dict[str, Trace]) -> None:
@@ -112,7 +112,7 @@ def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
     }.items():
         with gzip.open(tmp_path / f"{name}.csv.gz", "wt") as stream:
             stream.write(text)
-    by_name = {each.name: each for each in load_traces(tmp_path)}
+    by_name = {trace.name: trace for trace in load_traces(tmp_path)}
     assert by_name["genai"].work == (60.0,)
     assert by_name["genai"].begin == 600
     assert by_name["genai-qps"].work == (30.0, 90.0)

@@ -93,9 +93,9 @@ class _Noted(NoHeadroom):
     def __init__(self) -> None:
         self.at: list[float] = []
 
-    def headroom(self, seen: NodeMoment) -> int:
-        self.at.append(seen.now - BEGIN)
-        return super().headroom(seen)
+    def headroom(self, moment: NodeMoment) -> int:
+        self.at.append(moment.now - BEGIN)
+        return super().headroom(moment)
 
 
 def test_a_policy_decides_each_minute_and_when_the_number_of_pods_changes() -> None:

@@ -23,10 +23,10 @@ def verdict(report: dict[str, Any]) -> tuple[int, str]:
     """Return the exit status and the message for a JSON report of pip-audit."""
     rows = report["dependencies"]
     hit = [
-        f"{row['name']} {row['version']}: {found['id']}, fixed in "
-        f"{', '.join(found['fix_versions']) or 'no version yet'}"
+        f"{row['name']} {row['version']}: {advisory['id']}, fixed in "
+        f"{', '.join(advisory['fix_versions']) or 'no version yet'}"
         for row in rows
-        for found in row.get("vulns", ())
+        for advisory in row.get("vulns", ())
     ]
     skipped = [row["name"] for row in rows if "skip_reason" in row]
     if hit:
@@ -53,8 +53,8 @@ def main() -> int:
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
-        said = " ".join(done.stderr.split())[-300:]
-        print(f"audit: NOT CHECKED: pip-audit failed: {said}")
+        message = " ".join(done.stderr.split())[-300:]
+        print(f"audit: NOT CHECKED: pip-audit failed: {message}")
         return 0 if any(words in done.stderr for words in _UNREACHED) else 1
     status, text = verdict(report)
     print(text)

@@ -23,14 +23,14 @@ def read(text: str) -> dict[str, Locked]:
     Raises:
         ValueError: a hash precedes the first line.
     """
-    found: dict[str, Locked] = {}
+    locked: dict[str, Locked] = {}
     name = ""
     for line in text.splitlines():
         if row := _ROW.match(line):
             name = row[1]
-            found[name] = Locked(name, row[2], ())
+            locked[name] = Locked(name, row[2], ())
         for digest in _HASH.findall(line):
             if not name:
                 raise ValueError(f"a hash without a distribution: {line.strip()}")
-            found[name] = found[name]._replace(hashes=(*found[name].hashes, digest))
-    return found
+            locked[name] = locked[name]._replace(hashes=(*locked[name].hashes, digest))
+    return locked

@@ -25,6 +25,6 @@ CASES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
 
 @pytest.mark.parametrize(("rows", "status", "words"), CASES.values(), ids=CASES.keys())
 def test_a_report_is_judged(rows: list[dict[str, Any]], status: int, words: str) -> None:
-    found = verdict({"dependencies": rows, "fixes": []})
-    assert found[0] == status
-    assert words in found[1].splitlines()[-1 if status == 0 else 0]
+    judged = verdict({"dependencies": rows, "fixes": []})
+    assert judged[0] == status
+    assert words in judged[1].splitlines()[-1 if status == 0 else 0]

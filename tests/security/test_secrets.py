@@ -36,16 +36,16 @@ class Engine:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
-                said = " ".join(
+                credentials = " ".join(
                     (
                         self.headers.get("Authorization", ""),
                         self.headers.get("X-Api-Key", ""),
                         f"{self.path}?{body}"[:60],
                     )
                 )
-                engine.shown.append(said)
+                engine.shown.append(credentials)
                 content = json.dumps(
-                    {"status": "error", "errorType": "denied", "error": f"refused: {said}"}
+                    {"status": "error", "errorType": "denied", "error": f"refused: {credentials}"}
                 ).encode()
                 self.send_response(401)
                 self.send_header("Content-Type", "application/json")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.pipeline.attribution.latencies import counted, latency
+from adapter.pipeline.attribution.latencies import counted_servers, latency
 from adapter.pipeline.attribution.reading import Absence, DeviceReading, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
-from adapter.pipeline.catalog.increases import Increase, added
+from adapter.pipeline.catalog.increases import Increase, sum_increases
 from adapter.pipeline.catalog.metric import Combine, Kind, Metric
 from adapter.pipeline.catalog.targetfit import AGGREGATE
 from adapter.pipeline.cluster.pod import Pod, PodRef
@@ -64,7 +64,7 @@ class Aggregate(StrEnum):
 
     def speaks(self, have: int, expected: int) -> bool:
         """Return whether readings of ``have`` pods may represent all ``expected`` pods."""
-        return enough(have, expected, summed=self is Aggregate.SUM)
+        return is_enough(have, expected, summed=self is Aggregate.SUM)
 
 
 def selector_of(requirements: Sequence[Requirement]) -> Selector:
@@ -78,12 +78,12 @@ def split_aggregate(selector: Selector) -> tuple[Selector, Aggregate | None]:
     Raises:
         BadQuery: ``aggregate`` has an invalid value, or occurs twice.
     """
-    asked = [row for row in selector.requirements if row.key == AGGREGATE]
-    if not asked:
+    aggregates = [row for row in selector.requirements if row.key == AGGREGATE]
+    if not aggregates:
         return selector, None
-    if len(asked) > 1:
+    if len(aggregates) > 1:
         raise BadQuery("labelSelector: aggregate is given more than once")
-    _, op, values = asked[0]
+    _, op, values = aggregates[0]
     if op not in ("=", "==", "in") or len(values) != 1 or values[0] not in list(Aggregate):
         raise BadQuery(f"labelSelector: aggregate must be one of {', '.join(Aggregate)}")
     rest = [row for row in selector.requirements if row.key != AGGREGATE]
@@ -110,18 +110,18 @@ def read_pods(
     pods: Iterable[Pod], metric: Metric, ask: Callable[[Pod], Reading | Absence]
 ) -> Steps[list[PodValue]]:
     """Return pods with their values of a metric."""
-    found: list[PodValue] = []
+    values: list[PodValue] = []
     step = reading_step(metric)
     for pod in pods:
         value = ask(pod)
-        found.append(PodValue(pod, value))
+        values.append(PodValue(pod, value))
         if step.spent(value.extent):
             yield
-    return found
+    return values
 
 
-def pooled(
-    found: Sequence[PodValue], metric: Metric, how: Aggregate, options: TelemetryOptions
+def pool_latencies(
+    pod_values: Sequence[PodValue], metric: Metric, how: Aggregate, options: TelemetryOptions
 ) -> Steps[Sequence[PodValue]]:
     """Return the pods with what an aggregate of their values is made of.
 
@@ -130,45 +130,49 @@ def pooled(
     few requests for one of their own. Other aggregates leave such pods out, if others have one.
     """
     if metric.kind is not Kind.HISTOGRAM:
-        return found
-    read = [item for item in found if counted(item.value)]
+        return pod_values
+    read = [row for row in pod_values if counted_servers(row.value)]
     if how not in (Aggregate.SUM, Aggregate.MEAN):
-        own = [item for item in found if isinstance(item.value, Reading) or not counted(item.value)]
-        return own if any(isinstance(item.value, Reading) for item in own) else found
+        usable = [
+            row
+            for row in pod_values
+            if isinstance(row.value, Reading) or not counted_servers(row.value)
+        ]
+        return usable if any(isinstance(row.value, Reading) for row in usable) else pod_values
     whole: Increase | None = None
     step = StepBudget(_STEP)
     devices: list[DeviceReading] = []
-    for item in read:
-        for some in parts(counted(item.value), _STEP):
+    for row in read:
+        for some in parts(counted_servers(row.value), _STEP):
             devices += some
             increases = [part.increase for part in some if part.increase is not None]
-            whole = added([whole, *increases] if whole else increases)
+            whole = sum_increases([whole, *increases] if whole else increases)
             if step.spent(len(some)):
                 yield
     if whole is None:
-        return found
+        return pod_values
     together = latency(metric, whole, devices, options)
-    refs = {item.pod.ref for item in read}
-    return [PodValue(pod, together if pod.ref in refs else value) for pod, value in found]
+    refs = {row.pod.ref for row in read}
+    return [PodValue(pod, together if pod.ref in refs else value) for pod, value in pod_values]
 
 
-def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[PodValue]]:
+def find_missing(pod_values: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[PodValue]]:
     """Return the pods that should have a value and have none.
 
     Pods that do not run yet or no longer run are not included, nor are pods whose devices the
     selector excludes.
 
     Args:
-        found: every selected pod.
+        pod_values: every selected pod.
         expected: those of them that should have a value, running or not
-            (:func:`adapter.answers.api.expected.expected_pods`).
+            (:func:`adapter.answers.api.expectedpods.expected_pods`).
     """
     without: list[PodValue] = []
-    for some in parts(found, _STEP):
+    for some in parts(pod_values, _STEP):
         without += [
-            item
-            for item in some
-            if isinstance(item.value, Absence) and item.value.reason not in _NOT_AWAITED
+            row
+            for row in some
+            if isinstance(row.value, Absence) and row.value.reason not in _NOT_AWAITED
         ]
         yield
     if not without:
@@ -177,10 +181,10 @@ def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[Po
     for pods in parts(expected, _STEP):
         refs.update(pod.ref for pod in pods)
         yield
-    return [item for item in without if item.pod.ref in refs]
+    return [row for row in without if row.pod.ref in refs]
 
 
-def enough(have: int, expected: int, *, summed: bool) -> bool:
+def is_enough(have: int, expected: int, *, summed: bool) -> bool:
     """Return whether readings of ``have`` pods may represent all ``expected`` pods.
 
     A sum needs all pods, because a sum that is too low scales in. Other aggregates need half,
@@ -191,13 +195,13 @@ def enough(have: int, expected: int, *, summed: bool) -> bool:
 
 def describe_missing(lacking: Sequence[PodValue], of: int) -> str:
     """Describe which pods lack a value: ``2 of 5 pods have no value: a (stale), b (stale)``."""
-    named = ", ".join(
+    names = ", ".join(
         f"{pod.ref.name} ({value.reason})"
         for pod, value in lacking[:_NAMED]
         if isinstance(value, Absence)
     )
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-    return f"{len(lacking)} of {of} pods have no value: {named}{more}"
+    return f"{len(lacking)} of {of} pods have no value: {names}{more}"
 
 
 def combine(how: Combine | Aggregate, readings: Sequence[Reading], *, partial: bool) -> Reading:

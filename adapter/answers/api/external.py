@@ -22,13 +22,13 @@ from adapter.answers.api.aggregate import (
     Aggregate,
     PodValue,
     describe_missing,
-    missing,
-    pooled,
+    find_missing,
+    pool_latencies,
     read_pods,
     selector_of,
     split_aggregate,
 )
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.answers.api.provider import Values
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -42,7 +42,7 @@ from adapter.pipeline.catalog.names import Names
 from adapter.pipeline.catalog.targetfit import AGGREGATE
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup, workload_kind
-from adapter.pipeline.cluster.placeholder import working
+from adapter.pipeline.cluster.placeholder import working_pods
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.workload import workloads
 from apiservice.errors import MetricUnknown, Unavailable
@@ -72,7 +72,7 @@ class GpuExternalMetrics:
 
     Args:
         catalog: the metrics.
-        known: their values.
+        values: their values.
         objects: the pods.
         absent: counts pods without a value, by reason.
         ratios: answers questions about pods.
@@ -81,13 +81,13 @@ class GpuExternalMetrics:
     def __init__(
         self,
         catalog: Names,
-        known: Values,
+        values: Values,
         objects: ObjectLookup,
         absent: Counter[str],
         ratios: PromisedRatios | None = None,
     ) -> None:
         self._catalog = catalog
-        self._known = known
+        self._values = values
         self._objects = objects
         self._absent = absent
         self._ratios = ratios or PromisedRatios(objects.pod_index)
@@ -97,7 +97,7 @@ class GpuExternalMetrics:
     @property
     def version(self) -> int:
         """A number that grows with every change of a value or of the cluster."""
-        return self._known.version + self._objects.version
+        return self._values.version + self._objects.version
 
     def metrics(self) -> Sequence[str]:
         """The name of every metric, in lower case."""
@@ -116,20 +116,20 @@ class GpuExternalMetrics:
         index = self._objects.pod_index
         if not index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        wanted = _wanted(query.selector, metric)
-        snapshot = self._known.snapshot
+        wanted = _split_selector(query.selector, metric)
+        snapshot = self._values.snapshot
         pods = yield from _pods(index, query.namespace, wanted)
         question = PodQuestion(metric, wanted.devices, snapshot, now)
         about = yield from self._ratios.about(pods, question)
-        found = yield from read_pods((pod for pod in pods if not pod.deleting), metric, about)
+        values = yield from read_pods((pod for pod in pods if not pod.deleting), metric, about)
         how = wanted.aggregate or Aggregate.SUM
-        found = list((yield from pooled(found, metric, how, snapshot.options)))
+        values = list((yield from pool_latencies(values, metric, how, snapshot.options)))
         expected = yield from expected_pods(pods, metric, snapshot)
-        lacking = yield from missing(found, expected)
-        readings = yield from self._readings(found, lacking, metric, wanted)
+        lacking = yield from find_missing(values, expected)
+        readings = yield from self._readings(values, lacking, metric, wanted)
         expires = min((reading.expires for _, reading in readings), default=float("inf"))
         if wanted.aggregate is not None:
-            series = _aggregated(query.metric, wanted.aggregate, [r for _, r in readings])
+            series = _aggregated_values(query.metric, wanted.aggregate, [r for _, r in readings])
             return Answer(series, expires)
         series = []
         for those in parts(readings, READ_STEP):
@@ -139,14 +139,14 @@ class GpuExternalMetrics:
 
     def _readings(
         self,
-        found: Sequence[PodValue],
+        pod_values: Sequence[PodValue],
         lacking: Sequence[PodValue],
         metric: Metric,
         wanted: _Wanted,
     ) -> Steps[list[tuple[Pod, Reading]]]:
-        readings = [(pod, value) for pod, value in found if isinstance(value, Reading)]
+        readings = [(pod, value) for pod, value in pod_values if isinstance(value, Reading)]
         yield
-        self._absent.update(value.reason for _, value in found if isinstance(value, Absence))
+        self._absent.update(value.reason for _, value in pod_values if isinstance(value, Absence))
         yield
         expected = len(readings) + len(lacking)
         if not (wanted.aggregate or Aggregate.SUM).speaks(len(readings), expected):
@@ -154,12 +154,12 @@ class GpuExternalMetrics:
         return readings
 
     def _by_name(self) -> Mapping[str, Metric]:
-        of, named = self._named
+        of, by_name = self._named
         if of is not self._catalog.metrics:
             of = self._catalog.metrics
-            named = by_lower_case(of)
-            self._named = (of, named)
-        return named
+            by_name = by_lower_case(of)
+            self._named = (of, by_name)
+        return by_name
 
 
 def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
@@ -168,15 +168,15 @@ def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
     Built-in names that differ only in case mean the same metric. Of two metrics of the
     user, the first gets the name, and a log line names the one without.
     """
-    named = {name: metric for name, metric in metrics.items() if name == name.lower()}
+    by_name = {name: metric for name, metric in metrics.items() if name == name.lower()}
     for name, metric in metrics.items():
-        holder = named.setdefault(name.lower(), metric)
+        holder = by_name.setdefault(name.lower(), metric)
         if (holder.unit, holder.formulas) != (metric.unit, metric.formulas):
             log.warning("no external name is left for a metric", metric=name, has_it=holder.name)
-    return named
+    return by_name
 
 
-def _wanted(selector: Selector, metric: Metric) -> _Wanted:
+def _split_selector(selector: Selector, metric: Metric) -> _Wanted:
     """Split a selector into its parts. It is a conjunction, so all parts must match.
 
     Raises:
@@ -194,14 +194,14 @@ def _wanted(selector: Selector, metric: Metric) -> _Wanted:
 
 
 def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Pod]]:
-    pods = yield from index.selecting(namespace, wanted.labels)
+    pods = yield from index.select_in_steps(namespace, wanted.labels)
     if wanted.places.empty:
-        return working(pods)
-    found: list[Pod] = []
+        return working_pods(pods)
+    matching: list[Pod] = []
     for some in parts(pods, READ_STEP):
-        found += [pod for pod in some if wanted.places.matches(_places(pod))]
+        matching += [pod for pod in some if wanted.places.matches(_places(pod))]
         yield
-    return working(found)
+    return working_pods(matching)
 
 
 def _places(pod: Pod) -> dict[str, str]:
@@ -220,12 +220,14 @@ def _series(name: str, pod: Pod, reading: Reading) -> ExternalValue:
     """Return a pod's series, with the device labels on which all of its devices agree."""
     first, *others = [part.labels for part in reading.devices] or [{}]
     common = {k: v for k, v in first.items() if all(v == other.get(k) for other in others)}
-    own = {name: value for name, value in pod.labels.items() if name not in OWN_LABELS}
-    labels = {**own, **common, **_places(pod)}
+    pod_labels = {name: value for name, value in pod.labels.items() if name not in OWN_LABELS}
+    labels = {**pod_labels, **common, **_places(pod)}
     return _value(name, labels, reading.value, int(reading.time), reading.window)
 
 
-def _aggregated(name: str, how: Aggregate, readings: Sequence[Reading]) -> list[ExternalValue]:
+def _aggregated_values(
+    name: str, how: Aggregate, readings: Sequence[Reading]
+) -> list[ExternalValue]:
     if not readings:
         return []
     value = how.of([reading.value for reading in readings])

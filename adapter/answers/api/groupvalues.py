@@ -14,8 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.answers.api.aggregate import Aggregate, combine, describe_missing, pooled, read_pods
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.aggregate import (
+    Aggregate,
+    combine,
+    describe_missing,
+    pool_latencies,
+    read_pods,
+)
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.answers.promises.ratios import Ask, PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
@@ -63,20 +69,20 @@ class GroupValues:
         if group is None:
             return self._about(pod)
         key = (pod.namespace, group)
-        known = self._values.get(key)
-        if known is None:
+        value = self._values.get(key)
+        if value is None:
             pods = (yield from self._groups(*key)).get(group, ())
-            known = self._values[key] = yield from self._combined(pods)
-        return known
+            value = self._values[key] = yield from self._combine_pods(pods)
+        return value
 
     def _groups(
         self, namespace: str, group: ReplicaGroup
     ) -> Steps[Mapping[ReplicaGroup | None, Sequence[Pod]]]:
-        known = self._members.get((namespace, group.workload))
-        if known is not None:
-            return known
+        members = self._members.get((namespace, group.workload))
+        if members is not None:
+            return members
         groups: dict[ReplicaGroup | None, list[Pod]] = {}
-        pods = yield from self._index.owning(namespace, *group.workload)
+        pods = yield from self._index.owned_by_in_steps(namespace, *group.workload)
         for some in parts(pods, _STEP):
             for pod in some:
                 if not pod.deleting:
@@ -85,23 +91,25 @@ class GroupValues:
         self._members[namespace, group.workload] = groups
         return groups
 
-    def _combined(self, pods: Sequence[Pod]) -> Steps[Reading | Absence]:
+    def _combine_pods(self, pods: Sequence[Pod]) -> Steps[Reading | Absence]:
         size = max((stated_size(pod.annotations) or 0 for pod in pods), default=0)
         if len(pods) < size:
             return Absence(INCOMPLETE, f"{len(pods)} of {size} pods exist")
         metric, _, snapshot, _ = self._question
         expected = yield from expected_pods(pods, metric, snapshot)
         about = yield from self._ratios.about(expected, self._question)
-        found = yield from read_pods(expected, metric, about)
-        found = list((yield from pooled(found, metric, self._how, snapshot.options)))
+        values = yield from read_pods(expected, metric, about)
+        values = list((yield from pool_latencies(values, metric, self._how, snapshot.options)))
         lacking = [
             row
-            for row in found
+            for row in values
             if isinstance(row.value, Absence) and row.value.reason != NOT_SELECTED
         ]
         if lacking:
-            return Absence(INCOMPLETE, describe_missing(lacking, len(found)))
-        readings = [row.value for row in found if isinstance(row.value, Reading)]
+            return Absence(INCOMPLETE, describe_missing(lacking, len(values)))
+        readings = [row.value for row in values if isinstance(row.value, Reading)]
         if not readings:
-            return found[0].value if found else Absence(INCOMPLETE, "no pod of it has such a value")
+            return (
+                values[0].value if values else Absence(INCOMPLETE, "no pod of it has such a value")
+            )
         return combine(self._how, readings, partial=False)

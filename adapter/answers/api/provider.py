@@ -10,14 +10,14 @@ from adapter.answers.api.aggregate import (
     Aggregate,
     combine,
     describe_missing,
-    enough,
-    missing,
-    pooled,
+    find_missing,
+    is_enough,
+    pool_latencies,
     read_pods,
     reading_step,
     split_aggregate,
 )
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.answers.api.groupvalues import GroupValues
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -86,12 +86,12 @@ class GpuMetricsProvider:
     def __init__(
         self,
         names: Names,
-        known: Values,
+        values: Values,
         objects: ObjectLookup,
         ratios: PromisedRatios | None = None,
     ) -> None:
         self._names = names
-        self._known = known
+        self._values = values
         self._objects = objects
         self._ratios = ratios or PromisedRatios(objects.pod_index)
         self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
@@ -105,7 +105,7 @@ class GpuMetricsProvider:
     @property
     def version(self) -> int:
         """A number that grows with every change of a value or of the cluster."""
-        return self._known.version + self._objects.version
+        return self._values.version + self._objects.version
 
     def resources(self) -> Sequence[MetricResource]:
         """The catalogue's metrics under every resource of the discovery document."""
@@ -121,37 +121,37 @@ class GpuMetricsProvider:
             raise MetricUnknown(query.metric, query.resource)
         if not self._objects.pod_index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        asked = _Asked(query, metric, self._known.snapshot, now)
+        request = _Asked(query, metric, self._values.snapshot, now)
         if query.resource == PODS:
-            found = yield from self._pods(asked)
+            served = yield from self._pods(request)
         elif query.resource == NODES:
-            found = yield from self._nodes(asked)
+            served = yield from self._nodes(request)
         else:
-            found = yield from self._groups(asked)
-        if query.name is not None and not found.items:
-            raise MetricNotFound(query.metric, query.resource, query.name, found.why)
-        return Answer(found.items, found.expires)
+            served = yield from self._groups(request)
+        if query.name is not None and not served.items:
+            raise MetricNotFound(query.metric, query.resource, query.name, served.why)
+        return Answer(served.items, served.expires)
 
-    def _pods(self, asked: _Asked) -> Steps[_Found]:
-        found = _Found()
-        selector, how = split_aggregate(asked.query.metric_selector)
-        question = PodQuestion(asked.metric, selector, asked.snapshot, asked.now)
-        pods = yield from self._objects.pods(asked.query)
+    def _pods(self, request: _Asked) -> Steps[_Found]:
+        served = _Found()
+        selector, how = split_aggregate(request.query.metric_selector)
+        question = PodQuestion(request.metric, selector, request.snapshot, request.now)
+        pods = yield from self._objects.pods(request.query)
         about = yield from self._ratios.about(pods, question)
         groups = None
         if how is not None:
             groups = GroupValues(self._objects.pod_index, self._ratios, about, question, how)
-        step = reading_step(asked.metric)
+        step = reading_step(request.metric)
         for pod in pods:
             reading = about(pod) if groups is None else (yield from groups.of(pod))
             if isinstance(reading, Reading):
-                self._serve(found, pod, asked.metric.name, reading)
+                self._serve(served, pod, request.metric.name, reading)
             else:
                 self.absent[reading.reason] += 1
-                found.why = "" if asked.query.name is None else self._why(reading, pod)
+                served.why = "" if request.query.name is None else self._why(reading, pod)
             if step.spent(reading.extent):
                 yield
-        return found
+        return served
 
     def _why(self, absence: Absence, pod: Pod | None) -> str:
         """Return the message about an absence: the cause, the reason and the fix."""
@@ -161,40 +161,42 @@ class GpuMetricsProvider:
     def _find(self, ref: PodRef) -> Pod | None:
         return self._objects.pod_index.get(*ref)
 
-    def _nodes(self, asked: _Asked) -> Steps[_Found]:
-        query, metric, snapshot, now = asked
+    def _nodes(self, request: _Asked) -> Steps[_Found]:
+        query, metric, snapshot, now = request
         yield from snapshot.survey()
-        found = _Found()
+        served = _Found()
         for name in self._objects.node_names(query, tuple(snapshot.nodes())):
             if query.namespace is not None:
                 self._objects.check_node(query, name, snapshot.namespaces_on(name))
             reading = snapshot.node(name, metric.name, query.metric_selector, now)
             if isinstance(reading, Reading):
-                self._serve(found, ObjectReference("Node", name), metric.name, reading)
+                self._serve(served, ObjectReference("Node", name), metric.name, reading)
             elif query.name is not None:
-                found.why = self._why(reading, None)
+                served.why = self._why(reading, None)
             yield
-        return found
+        return served
 
-    def _groups(self, asked: _Asked) -> Steps[_Found]:
-        metric = asked.metric
+    def _groups(self, request: _Asked) -> Steps[_Found]:
+        metric = request.metric
         summed = metric.over_pods is Combine.SUM
-        selector = asked.query.metric_selector
-        question = PodQuestion(metric, selector, asked.snapshot, asked.now)
+        selector = request.query.metric_selector
+        question = PodQuestion(metric, selector, request.snapshot, request.now)
         served = _Found()
-        for reference, pods in (yield from self._objects.groups(asked.query)):
-            expected = yield from expected_pods(pods, metric, asked.snapshot)
+        for reference, pods in (yield from self._objects.groups(request.query)):
+            expected = yield from expected_pods(pods, metric, request.snapshot)
             about = yield from self._ratios.about(expected, question)
-            found = yield from read_pods(expected, metric, about)
-            found = list((yield from pooled(found, metric, _HOW, asked.snapshot.options)))
-            self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
+            values = yield from read_pods(expected, metric, about)
+            values = list(
+                (yield from pool_latencies(values, metric, _HOW, request.snapshot.options))
+            )
+            self.absent.update(value.reason for _, value in values if isinstance(value, Absence))
             yield
-            readings = [value for _, value in found if isinstance(value, Reading)]
-            lacking = yield from missing(found, expected)
+            readings = [value for _, value in values if isinstance(value, Reading)]
+            lacking = yield from find_missing(values, expected)
             whole = len(readings) + len(lacking)
             if lacking:
                 served.why = describe_missing(lacking, whole)
-            if readings and enough(len(readings), whole, summed=summed):
+            if readings and is_enough(len(readings), whole, summed=summed):
                 combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
                 yield
                 self._serve(served, reference, metric.name, combined)
@@ -205,9 +207,9 @@ class GpuMetricsProvider:
     ) -> None:
         # The object is cached with its reading, so that it is rendered once, and nothing is kept
         # of a pod that no longer exists.
-        known = reading.served
-        if known is not None and known[0] == thing and known[1] == metric:
-            into.add(known[2], reading.expires)
+        cached = reading.served
+        if cached is not None and cached[0] == thing and cached[1] == metric:
+            into.add(cached[2], reading.expires)
             return
         reference = (
             ObjectReference("Pod", thing.name, thing.namespace) if isinstance(thing, Pod) else thing

@@ -16,7 +16,7 @@ from adapter.answers.causes import (
     scaling,
     starting,
 )
-from adapter.answers.causes.cause import Cause, CauseCode, grouped
+from adapter.answers.causes.cause import Cause, CauseCode, group_causes
 from adapter.answers.causes.facts import (
     ClusterFacts,
     KubeKey,
@@ -39,7 +39,7 @@ __all__ = [
     "cause_of_daemonset",
     "causes_of",
     "causes_of_pod",
-    "grouped",
+    "group_causes",
     "scaler_of",
 ]
 
@@ -76,13 +76,13 @@ def cause_of_daemonset(
 
 def _of_pods(target: Target) -> list[Cause]:
     """Return why pods that exist do not serve."""
-    found = (
+    causes = (
         *placement.causes(target),
         *starting.causes(target),
         *containers.causes(target),
-        *gpunodes.unhealthy(target),
+        *gpunodes.unhealthy_devices(target),
     )
-    return [rollouts.of_statefulset(target, cause) for cause in found]
+    return [rollouts.of_statefulset(target, cause) for cause in causes]
 
 
 def causes_of(
@@ -101,15 +101,15 @@ def causes_of(
         selector: of the target's pods, from its scale; None if it is not known.
     """
     target = target_of(facts, hpa, selector)
-    found = [
+    causes = [
         *scaling.controller_stopped(facts, hpa, replicas),
         *scaling.wrong_namespace(facts, hpa),
-        *scaling.inner(target),
-        *scaling.zeroed(target),
+        *scaling.size_owners(target),
+        *scaling.zeroing_cronjobs(target),
         *metricsapis.causes(facts, hpa),
     ]
     pods = [*creation.causes(target), *_of_pods(target)]
-    found += [*rollouts.causes(target, pods), *pods]
+    causes += [*rollouts.causes(target, pods), *pods]
     if selector is not None:
-        found += scaling.foreign(target, selector)
-    return found
+        causes += scaling.foreign_pods(target, selector)
+    return causes

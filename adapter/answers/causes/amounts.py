@@ -8,7 +8,7 @@ from typing import Final
 
 from adapter.answers.causes import fixes, gpunodes
 from adapter.answers.causes.facts import KubeKey, pod_key
-from adapter.answers.causes.holders import Held, named
+from adapter.answers.causes.holders import Held, name_holders
 from adapter.answers.causes.target import Target
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.objects import SeenNode
@@ -27,22 +27,22 @@ def number(value: object) -> Decimal:
         return Decimal(0)
 
 
-def asked(pod: SeenPod) -> dict[str, Decimal]:
+def requested_amounts(pod: SeenPod) -> dict[str, Decimal]:
     """Return what the containers of a pod request; a limit alone is a request too."""
-    found: dict[str, Decimal] = {}
+    amounts: dict[str, Decimal] = {}
     for container in pod.spec.containers:
         for name, value in {**container.resources.limits, **container.resources.requests}.items():
-            found[name] = found.get(name, Decimal(0)) + number(value)
-    return found
+            amounts[name] = amounts.get(name, Decimal(0)) + number(value)
+    return amounts
 
 
-def lacking(message: str) -> list[str]:
+def lacking_resources(message: str) -> list[str]:
     """Return the resources that the scheduler calls insufficient, without GPUs."""
     lower = message.lower()
     return [name for name in AMOUNTS if f"insufficient {name}" in lower]
 
 
-def held_amounts(
+def find_amount_holders(
     target: Target,
     pods: Sequence[SeenPod],
     nodes: Sequence[SeenNode],
@@ -57,15 +57,15 @@ def held_amounts(
         names: the GPU resources that they ask for. Nodes without a free GPU do not count.
         message: of the scheduler.
     """
-    wanted = asked(pods[0])
-    for name in lacking(message):
+    wanted = requested_amounts(pods[0])
+    for name in lacking_resources(message):
         best: tuple[Decimal, SeenNode] | None = None
         whose: dict[KubeKey, Decimal] = {}
         for node in nodes:
             placed = target.facts.on_node(node.name)
             if name not in node.status.allocatable or not _fits(node, placed, pods[0], names):
                 continue
-            rows = [(pod, asked(pod).get(name, Decimal(0))) for pod in placed]
+            rows = [(pod, requested_amounts(pod).get(name, Decimal(0))) for pod in placed]
             free = number(node.status.allocatable[name]) - sum(amount for _, amount in rows)
             if best is None or free > best[0]:
                 best = free, node
@@ -78,7 +78,7 @@ def held_amounts(
         free, node = best
         left = _words(name, max(free, Decimal(0)))
         most = sorted(whose, key=lambda owner: -whose[owner])
-        shown = named(most, {owner: _words(name, whose[owner]) for owner in most})
+        shown = name_holders(most, {owner: _words(name, whose[owner]) for owner in most})
         gpus = f" with a free {' or '.join(names)}" if names else ""
         return Held(
             f"the nodes{gpus} have at most {left} {name} free (node {node.name}), and the pods ask "

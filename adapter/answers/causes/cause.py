@@ -66,20 +66,20 @@ class Cause(NamedTuple):
 
     def json(self) -> dict[str, Any]:
         """The fields that are known, for programs."""
-        found = {**self._asdict(), "code": str(self.code), "pods": list(self.pods)}
-        return {key: value for key, value in found.items() if value not in ("", None, [])}
+        fields = {**self._asdict(), "code": str(self.code), "pods": list(self.pods)}
+        return {key: value for key, value in fields.items() if value not in ("", None, [])}
 
 
-def grouped(rows: Iterable[tuple[str, Cause]]) -> list[tuple[Cause, list[str]]]:
+def group_causes(rows: Iterable[tuple[str, Cause]]) -> list[tuple[Cause, list[str]]]:
     """Return each cause once, with whom it concerns, in the order of the rows.
 
     Args:
         rows: whom a cause concerns (``hpa chat/llm``), and the cause.
     """
-    found: dict[str, tuple[Cause, list[str]]] = {}
+    groups: dict[str, tuple[Cause, list[str]]] = {}
     for whom, cause in rows:
-        first, concerned = found.setdefault(cause.key, (cause, []))
+        first, concerned = groups.setdefault(cause.key, (cause, []))
         concerned.append(whom)
         more = [name for name in cause.pods if name not in first.pods]
-        found[cause.key] = (first._replace(pods=(*first.pods, *more)), concerned)
-    return list(found.values())
+        groups[cause.key] = (first._replace(pods=(*first.pods, *more)), concerned)
+    return list(groups.values())

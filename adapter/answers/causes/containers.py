@@ -19,7 +19,7 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.rows import ContainerRow, pods_of, rows_of, since_of
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.startsigns import STARTS
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 from adapter.figures import age, count
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ObjectChange
@@ -63,15 +63,15 @@ _ENDS: Final = (
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target do not serve."""
     rows = list(rows_of(target.pods))
-    yield from _killed(target, [row for row in rows if _out_of_memory(target, row)])
-    rest = [row for row in rows if not _out_of_memory(target, row)]
-    unstarted = [row for row in rest if _unstarted(target, row)]
+    yield from _killed_containers(target, [row for row in rows if _ran_out_of_memory(target, row)])
+    rest = [row for row in rows if not _ran_out_of_memory(target, row)]
+    unstarted = [row for row in rest if _cannot_start(target, row)]
     crashing = [row for row in rest if row not in unstarted and _ends(target, row)]
-    yield from _crashed(target, crashing)
+    yield from _crashed_containers(target, crashing)
     yield from images.causes(target, [row for row in rows if row.waits in images.REASONS])
-    yield from _unconfigured(target, unstarted)
-    told = (*unstarted, *crashing)
-    troubled = {row.pod.key for row in rows if row.waits or row in told or row not in rest}
+    yield from _unconfigured_containers(target, unstarted)
+    explained = (*unstarted, *crashing)
+    troubled = {row.pod.key for row in rows if row.waits or row in explained or row not in rest}
     yield from readiness.causes(target, [pod for pod in target.pods if pod.key not in troubled])
 
 
@@ -88,7 +88,7 @@ def _ends(target: Target, row: ContainerRow) -> bool:
     return target.facts.past(instant.read(ended.finished_at), _SOME)
 
 
-def _unstarted(target: Target, row: ContainerRow) -> bool:
+def _cannot_start(target: Target, row: ContainerRow) -> bool:
     """Return whether the kubelet or the runtime could not start the container."""
     if row.waits in _CONFIG:
         return True
@@ -96,7 +96,7 @@ def _unstarted(target: Target, row: ContainerRow) -> bool:
     return _ends(target, row) and ended is not None and ended.reason in _NOT_STARTED
 
 
-def _out_of_memory(target: Target, row: ContainerRow) -> bool:
+def _ran_out_of_memory(target: Target, row: ContainerRow) -> bool:
     ended = row.ended
     if ended is None or ended.reason != _KILLED:
         return False
@@ -108,14 +108,14 @@ def _restarts(target: Target, rows: Sequence[ContainerRow]) -> str:
     """Return how often the containers restarted, since when, and when last."""
     times = sum(row.status.restart_count for row in rows)
     first = since_of(rows)
-    ends = [at for row in rows if row.ended and (at := instant.read(row.ended.finished_at))]
+    ends = [end for row in rows if row.ended and (end := instant.read(row.ended.finished_at))]
     now = target.facts.now
     since = f" in {age(now - first)}" if first is not None else ""
     last = f", the last time {age(now - max(ends))} ago" if ends else ""
     return f"{count(times, 'restart')}{since}{last}"
 
 
-def _killed(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
+def _killed_containers(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
     if not rows:
         return
     name = rows[0].status.name
@@ -155,7 +155,7 @@ def _raise_memory(target: Target, container: str, limit: str) -> ObjectChange:
     return fixes.merge_template(target.changed, spec)._replace(of_resources=True)
 
 
-def _crashed(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
+def _crashed_containers(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
     if not rows:
         return
     row = max(rows, key=lambda row: row.status.restart_count)
@@ -165,10 +165,10 @@ def _crashed(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
         meaning = _EXITS.get(ended.exit_code)
         why = f"; it ends with exit code {ended.exit_code}{f' ({meaning})' if meaning else ''}"
         message = ended.message
-        why += f": {short(message)}" if message else ""
+        why += f": {shorten(message)}" if message else ""
     killed = ended is None or ended.exit_code in _ASKED
     # A server that crashes by itself answers no probe either.
-    probe = readiness.killed_by(target, row) if killed else None
+    probe = readiness.killing_probe(target, row) if killed else None
     if probe is not None:
         why += f"; {probe.text}"
     sign = sign_of(CRASHES, message)
@@ -197,7 +197,7 @@ def _previous_log(row: ContainerRow) -> str:
     return f"kubectl {place} -c {shlex.quote(row.status.name)}{previous} --tail=30"
 
 
-def _unconfigured(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
+def _unconfigured_containers(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
     if not rows:
         return
     row = rows[0]
@@ -211,7 +211,7 @@ def _unconfigured(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Caus
     yield target.cause(
         CauseCode.CONTAINER_CONFIG,
         f"container {row.status.name} of {target.some(pods_of(rows))} cannot be started "
-        f"({reason}){target.facts.ago(since)}{f': {short(message)}' if message else ''}",
+        f"({reason}){target.facts.ago(since)}{f': {shorten(message)}' if message else ''}",
         sign.fix,
         fixes.edit(target.changed) if sign.template else fixes.describe(pod_key(row.pod)),
         pods_of(rows),

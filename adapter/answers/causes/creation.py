@@ -109,11 +109,11 @@ class PodRefusal(NamedTuple):
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target are not created."""
-    seen: set[CauseCode] = set()
+    seen_codes: set[CauseCode] = set()
     for refusal in _refusals(target):
         cause = _cause(target, refusal)
-        if cause.code not in seen:
-            seen.add(cause.code)
+        if cause.code not in seen_codes:
+            seen_codes.add(cause.code)
             yield cause
 
 
@@ -124,7 +124,10 @@ def of_daemonset(target: Target, missing: int) -> Cause | None:
 
 
 def _refusals(target: Target) -> Iterator[PodRefusal]:
-    rows = [*_present(target), *([target.workload] if target.workload is not None else ())]
+    rows = [
+        *_present_workloads(target),
+        *([target.workload] if target.workload is not None else ()),
+    ]
     for workload in rows:
         key = key_of(workload)
         _, pods = target.facts.below(key)
@@ -154,7 +157,7 @@ def _refusal(
 _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
-def _present(target: Target) -> list[SeenWorkload]:
+def _present_workloads(target: Target) -> list[SeenWorkload]:
     """Return the workloads below the target, without ReplicaSets of an older template: a rollout
     replaces their pods, so it does not matter that they cannot create any.
     """
@@ -173,46 +176,46 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
     often = f", tried {refusal.times} times" if refusal.times > 1 else ""
     since = target.facts.ago(refusal.since) + often
     message = _CREATING.sub("", " ".join(refusal.message.split()))
-    if found := _EXCEEDED.search(message):
-        return _exceeded(target, refusal, found, f"{lack} {verb} not created{since}")
-    if found := _UNSPECIFIED.search(message):
-        name, what = found["name"], found["what"]
+    if match := _EXCEEDED.search(message):
+        return _exceeded_quota(target, refusal, match, f"{lack} {verb} not created{since}")
+    if match := _UNSPECIFIED.search(message):
+        name, what = match["name"], match["what"]
         return target.cause(
             CauseCode.QUOTA,
             f"{lack} {verb} not created{since}: ResourceQuota {name} needs every container to "
-            f"state {_bounded(what)}",
-            f"set {_bounded(what)} of every container in the pod template",
+            f"state {_shorten(what)}",
+            f"set {_shorten(what)} of every container in the pod template",
             fixes.edit(target.changed),
             since=refusal.since,
         )
-    if found := _SECURITY.search(message):
-        text = f"{lack} {verb} not created{since}: Pod Security {found['level']} forbids them: "
+    if match := _SECURITY.search(message):
+        text = f"{lack} {verb} not created{since}: Pod Security {match['level']} forbids them: "
         return target.cause(
             CauseCode.POD_SECURITY,
-            text + _bounded(found["what"]),
+            text + _shorten(match["what"]),
             "set these fields in the pod template, or move the workload to a namespace of another "
             "level",
-            _secure(target, found["what"]),
+            _secure(target, match["what"]),
             since=refusal.since,
         )
     fix, command = _of_policy(target, message)
     return target.cause(
         CauseCode.ADMISSION,
-        f"{lack} {verb} not created{since}: {_bounded(_NAMED.sub('', message))}",
+        f"{lack} {verb} not created{since}: {_shorten(_NAMED.sub('', message))}",
         fix,
         command or fixes.describe(refusal.owner),
         since=refusal.since,
     )
 
 
-def _bounded(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
     """Return what lets the pods pass, and a command that shows what stops them; empty for none."""
-    if found := _WEBHOOK.search(message):
-        name = found["name"]
+    if match := _WEBHOOK.search(message):
+        name = match["name"]
         fix = f"see whether the server of webhook {name} runs and answers"
         if "x509" in message or "certificate" in message:
             fix = f"renew the certificate of webhook {name}, and caBundle of its configuration"
@@ -233,8 +236,8 @@ def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
             ),
             f"kubectl -n {where} describe limitranges",
         )
-    if found := _ACCOUNT.search(message):
-        name, where = shlex.quote(found["name"]), shlex.quote(target.hpa.namespace)
+    if match := _ACCOUNT.search(message):
+        name, where = shlex.quote(match["name"]), shlex.quote(target.hpa.namespace)
         return _ADMISSIONS[2].fix, f"kubectl -n {where} create serviceaccount {name}"
     sign = sign_of(_ADMISSIONS, message)
     if sign is not None:
@@ -242,23 +245,23 @@ def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
     return "change the pod template as the message says, or the policy that forbids it", ""
 
 
-def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: str) -> Cause:
-    name = found["name"]
-    requested, used, limited = map(_amounts, (found["requested"], found["used"], found["limited"]))
+def _exceeded_quota(target: Target, refusal: PodRefusal, match: re.Match[str], text: str) -> Cause:
+    name = match["name"]
+    requested, used, limited = map(_amounts, (match["requested"], match["used"], match["limited"]))
     short = {
-        resource: (each, used[resource], limited[resource])
-        for resource, each in requested.items()
+        resource: (need, used[resource], limited[resource])
+        for resource, need in requested.items()
         if resource in used and resource in limited
-        if used[resource] + each > limited[resource]
+        if used[resource] + need > limited[resource]
     }
-    parts = [f"{r}: {u} of {most} used, {each} more each" for r, (each, u, most) in short.items()]
+    parts = [f"{r}: {u} of {most} used, {need} more each" for r, (need, u, most) in short.items()]
     quota = KubeKey(target.hpa.namespace, "ResourceQuota", name)
-    wanted = {r: str(u + each * refusal.missing) for r, (each, u, _) in short.items()}
-    named = " and ".join(f"{resource} to {most}" for resource, most in wanted.items())
+    wanted = {r: str(u + need * refusal.missing) for r, (need, u, _) in short.items()}
+    raised = " and ".join(f"{resource} to {most}" for resource, most in wanted.items())
     return target.cause(
         CauseCode.QUOTA,
-        f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
-        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower "
+        f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or match['limited']})",
+        f"raise ResourceQuota {name}{f': {raised}' if raised else ''}, or lower "
         f"{'minReplicas and ' if target.hpa.low > 1 else ''}maxReplicas; pods "
         "are tried again within 17 minutes",
         _raise(quota, wanted) if wanted else fixes.describe(quota),
@@ -275,15 +278,15 @@ def _raise(quota: KubeKey, wanted: Mapping[str, str]) -> str:
 
 def _amounts(text: str) -> dict[str, Decimal]:
     """Return resource -> amount of ``requests.nvidia.com/gpu=1,pods=3``."""
-    found = {}
+    amounts = {}
     for part in text.split(","):
         name, equals, amount = part.strip().rpartition("=")
         if equals:
             try:
-                found[name] = quantity.parse(amount)
+                amounts[name] = quantity.parse(amount)
             except ValueError:
                 continue
-    return found
+    return amounts
 
 
 _FIELDS: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
@@ -300,8 +303,8 @@ _CONTROL: Final = re.compile(r"(?:^|, )([a-zA-Z ]+?)(?: != [a-z]+)? \(")
 def _secure(target: Target, what: str) -> ObjectChange:
     """Return the change that corrects the template, if all violations can be corrected so."""
     of, workload = target.changed, target.workload
-    known = {name for name, _, _ in _FIELDS}
-    if workload is None or not set(_CONTROL.findall(what)) <= known:
+    field_names = {name for name, _, _ in _FIELDS}
+    if workload is None or not set(_CONTROL.findall(what)) <= field_names:
         return fixes.edit(of)
     pod: dict[str, Any] = {}
     container: dict[str, Any] = {}
@@ -310,8 +313,8 @@ def _secure(target: Target, what: str) -> ObjectChange:
             pod |= of_pod
             container |= of_container
     containers = [
-        {"name": each.name, "securityContext": container}
-        for each in workload.spec.template.spec.containers
+        {"name": row.name, "securityContext": container}
+        for row in workload.spec.template.spec.containers
     ]
     spec: dict[str, Any] = {"securityContext": pod} if pod else {}
     return fixes.merge_template(of, spec | ({"containers": containers} if container else {}))

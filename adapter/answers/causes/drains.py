@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from adapter.answers.causes.cause import Cause, CauseCode
-from adapter.answers.causes.target import short
+from adapter.answers.causes.target import shorten
 from adapter.figures import age, count
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange, set_fields
 from adapter.pipeline.cluster.evictions import KARPENTERS, KEEPING_NODE, SeenBudget
-from adapter.pipeline.cluster.fixes import lasting
-from adapter.pipeline.cluster.nodestarts import leaving
+from adapter.pipeline.cluster.fixes import make_lasting
+from adapter.pipeline.cluster.nodestarts import leaving_words
 from adapter.pipeline.cluster.objects import SeenEvent, SeenNode, SeenNodeClaim
 from adapter.pipeline.cluster.podobjects import DO_NOT_DISRUPT, SAFE_TO_EVICT, SeenPod
 
@@ -39,9 +39,9 @@ Karpenter reports ``FailedDraining`` meanwhile (kubernetes-sigs/karpenter issue 
 _SHOWN: Final = 3
 
 
-def blocked(events: Iterable[SeenEvent], now: float) -> dict[str, str]:
+def blocked_nodes(events: Iterable[SeenEvent], now: float) -> dict[str, str]:
     """Return node -> what an autoscaler last said keeps the node, of the last hour."""
-    found: dict[str, SeenEvent] = {}
+    by_node: dict[str, SeenEvent] = {}
     for event in sorted(events, key=lambda row: row.last or 0.0):
         about = event.involved_object
         keeps = any(part in event.message.lower() for part in _KEEP)
@@ -49,19 +49,19 @@ def blocked(events: Iterable[SeenEvent], now: float) -> dict[str, str]:
         first, last = event.first or 0.0, event.last or 0.0
         early = event.reason == "FailedDraining" and last - first < _PATIENCE
         if event.reason in REASONS and about.kind == "Node" and fresh and keeps and not early:
-            found[about.name] = event
+            by_node[about.name] = event
     return {
-        name: f"{REASONS[event.reason]} cannot remove it: {short(event.message).rstrip('.')}"
-        for name, event in found.items()
+        name: f"{REASONS[event.reason]} cannot remove it: {shorten(event.message).rstrip('.')}"
+        for name, event in by_node.items()
     }
 
 
-def leaves(node: SeenNode, claims: Iterable[SeenNodeClaim], now: float) -> str:
+def why_leaving(node: SeenNode, claims: Iterable[SeenNodeClaim], now: float) -> str:
     """Return why a node is to be emptied, after its name; empty if nobody wants to."""
     if node.metadata.deletion_timestamp:
         return "is being deleted"
     for taint in node.taints:
-        if words := leaving(taint):
+        if words := leaving_words(taint):
             return f"has the taint {taint}: {words}"
     for claim in claims:
         row = claim.status.of("Drifted") if claim.status.node_name == node.name else None
@@ -87,9 +87,9 @@ def keepers(
     """
     staying = [pod for pod in pods if _counts(pod)]
     for budget in budgets:
-        kept = _kept_by(budget, staying)
-        if kept and (budget.never_opens or not structural):
-            yield _of_budget(budget, kept)
+        protected = _protected_pods(budget, staying)
+        if protected and (budget.never_opens or not structural):
+            yield _of_budget(budget, protected)
     if structural:
         return
     ours = any(label in node.metadata.labels for label in KARPENTERS)
@@ -98,7 +98,7 @@ def keepers(
     if noted := [pod for pod in staying if key in pod.keeping]:
         yield _of_annotation(key, noted)
     if not ours and (bare := [pod for pod in staying if pod.pod.owner is None]):
-        yield _of_bare(bare)
+        yield _of_bare_pods(bare)
 
 
 def _counts(pod: SeenPod) -> bool:
@@ -108,7 +108,7 @@ def _counts(pod: SeenPod) -> bool:
     return not (stays or pod.pod.finished or pod.pod.deleting or pod.pod.placeholder)
 
 
-def _kept_by(budget: SeenBudget, pods: Iterable[SeenPod]) -> list[SeenPod]:
+def _protected_pods(budget: SeenBudget, pods: Iterable[SeenPod]) -> list[SeenPod]:
     selector = budget.selector
     if selector is None or not budget.closed:
         return []
@@ -129,7 +129,9 @@ def _of_budget(budget: SeenBudget, pods: Sequence[SeenPod]) -> Cause:
     of = ChangedObject("PodDisruptionBudget", meta.namespace, meta.name, meta.manager)
     if budget.never_opens:
         change = set_fields(of, {"spec.minAvailable": None, "spec.maxUnavailable": 1})
-        fix = lasting(of, ObjectChange("set maxUnavailable to 1 for minAvailable", change.command))
+        fix = make_lasting(
+            of, ObjectChange("set maxUnavailable to 1 for minAvailable", change.command)
+        )
         words = f"let the budget allow one eviction at a time ({fix.text}), or run more replicas"
         return _cause(budget.key, f"{text}, also while all are ready", words, fix.command, pods)
     text += f": {status.current_healthy} are ready, and {status.desired_healthy} have to be"
@@ -159,7 +161,7 @@ def _of_annotation(key: str, pods: Sequence[SeenPod]) -> Cause:
     return _cause(pods[0].key, text, fix, command, pods)
 
 
-def _of_bare(pods: Sequence[SeenPod]) -> Cause:
+def _of_bare_pods(pods: Sequence[SeenPod]) -> Cause:
     namespace, name = pods[0].pod.ref
     text = f"is kept by {_names(pods)}: nothing would create {_it(pods)} again"
     fix = "delete the pod, create it by a Deployment or Job, or mark it as safe to evict"

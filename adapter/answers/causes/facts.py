@@ -104,7 +104,7 @@ def scaler_of(manifest: Mapping[str, Any]) -> ScalerFacts:
         int(spec.get("maxReplicas") or 0),
         instant.read(meta.get("creationTimestamp")),
         bool((manifest.get("status") or {}).get("conditions")),
-        max((at for at in times if at is not None), default=None),
+        max((time for time in times if time is not None), default=None),
         tuple(map(_metric, spec.get("metrics") or ())),
         spec,
         manager_of(meta),
@@ -153,35 +153,35 @@ class ClusterFacts:
     elsewhere: Sequence[KubeKey] = ()
     """Objects of other namespaces that have the kind and name of a target that does not exist."""
 
-    def beside(self, elsewhere: Sequence[KubeKey]) -> ClusterFacts:
+    def with_elsewhere(self, elsewhere: Sequence[KubeKey]) -> ClusterFacts:
         """Return the same facts, and objects of other namespaces; the indexes are kept."""
         if not elsewhere:
             return self
-        found = copy(self)
-        object.__setattr__(found, "elsewhere", elsewhere)
-        return found
+        facts = copy(self)
+        object.__setattr__(facts, "elsewhere", elsewhere)
+        return facts
 
     @cached_property
     def _children(self) -> Mapping[KubeKey, list[SeenWorkload | SeenPod]]:
-        found: dict[KubeKey, list[SeenWorkload | SeenPod]] = {}
+        children: dict[KubeKey, list[SeenWorkload | SeenPod]] = {}
         for workload in self.workloads:
             for owner in workload.metadata.owner_references:
                 if owner.controller:
                     key = KubeKey(workload.metadata.namespace, owner.kind, owner.name)
-                    found.setdefault(key, []).append(workload)
+                    children.setdefault(key, []).append(workload)
         for pod in self.pods:
             for key in _owners(pod):
-                found.setdefault(key, []).append(pod)
-        return found
+                children.setdefault(key, []).append(pod)
+        return children
 
     @cached_property
     def _events(self) -> Mapping[KubeKey, list[SeenEvent]]:
-        found: dict[KubeKey, list[SeenEvent]] = {}
+        by_object: dict[KubeKey, list[SeenEvent]] = {}
         for event in self.events:
             about = event.involved_object
             namespace = about.namespace or event.metadata.namespace
-            found.setdefault(KubeKey(namespace, about.kind, about.name), []).append(event)
-        return found
+            by_object.setdefault(KubeKey(namespace, about.kind, about.name), []).append(event)
+        return by_object
 
     @cached_property
     def _pods(self) -> PodSelection:
@@ -189,17 +189,17 @@ class ClusterFacts:
 
     @cached_property
     def _workloads(self) -> Mapping[KubeKey, SeenWorkload]:
-        return {key_of(each): each for each in self.workloads}
+        return {key_of(workload): workload for workload in self.workloads}
 
     def workload(self, key: KubeKey) -> SeenWorkload | None:
         """Return a workload; None if it was not read, or does not exist."""
         return self._workloads.get(key)
 
-    def selected(self, namespace: str, selector: Selector) -> list[SeenPod]:
+    def select_pods(self, namespace: str, selector: Selector) -> list[SeenPod]:
         """Return the unfinished pods of a namespace that a selector matches; none if it is empty,
         as the HPA controller has it.
         """
-        return self._pods.selected(namespace, selector)
+        return self._pods.select(namespace, selector)
 
     def about(self, key: KubeKey) -> Sequence[SeenEvent]:
         """Return the events about an object."""
@@ -207,7 +207,7 @@ class ClusterFacts:
 
     def events_of(self, key: KubeKey, *reasons: str) -> list[SeenEvent]:
         """Return the events about an object with one of these reasons."""
-        return [each for each in self.about(key) if each.reason in reasons]
+        return [event for event in self.about(key) if event.reason in reasons]
 
     def below(self, key: KubeKey) -> tuple[list[SeenWorkload], list[SeenPod]]:
         """Return the workloads and the unfinished pods that an object owns, through any chain.
@@ -216,7 +216,7 @@ class ClusterFacts:
         """
         workloads: dict[KubeKey, SeenWorkload] = {}
         pods: dict[str, SeenPod] = {}
-        waiting, seen = [key], {key}
+        waiting, seen_keys = [key], {key}
         while waiting:
             for child in self._children.get(waiting.pop(), ()):
                 if isinstance(child, SeenWorkload):
@@ -226,15 +226,15 @@ class ClusterFacts:
                     next_key = pod_key(child)
                     if not child.pod.finished:
                         pods[child.key] = child
-                if next_key not in seen:
-                    seen.add(next_key)
+                if next_key not in seen_keys:
+                    seen_keys.add(next_key)
                     waiting.append(next_key)
         return list(workloads.values()), list(pods.values())
 
-    def failed(self, key: KubeKey, inner: Sequence[SeenWorkload]) -> list[SeenPod]:
+    def failed_pods(self, key: KubeKey, inner: Sequence[SeenWorkload]) -> list[SeenPod]:
         """Return the failed pods of an object, and of the workloads that it owns."""
         children = (
-            row for one in (key, *map(key_of, inner)) for row in self._children.get(one, ())
+            row for owner in (key, *map(key_of, inner)) for row in self._children.get(owner, ())
         )
         rows = {row.key: row for row in children if isinstance(row, SeenPod)}
         return [row for row in rows.values() if row.pod.phase == "Failed"]
@@ -245,19 +245,19 @@ class ClusterFacts:
 
     @cached_property
     def _placed(self) -> Mapping[str, list[SeenPod]]:
-        found: dict[str, list[SeenPod]] = {}
+        by_node: dict[str, list[SeenPod]] = {}
         for pod in self.pods:
-            found.setdefault(pod.pod.node, []).append(pod)
-        return found
+            by_node.setdefault(pod.pod.node, []).append(pod)
+        return by_node
 
     def top(self, pod: SeenPod) -> KubeKey | None:
         """Return the highest known owner of a pod; None for a pod without one."""
         owners = list(_owners(pod))
         if not owners:
             return None
-        key, seen = owners[-1], set[KubeKey]()
-        while key not in seen and (above := self.workload(key)) is not None:
-            seen.add(key)
+        key, seen_keys = owners[-1], set[KubeKey]()
+        while key not in seen_keys and (above := self.workload(key)) is not None:
+            seen_keys.add(key)
             owner = above.metadata.controller
             if owner is None:
                 return key

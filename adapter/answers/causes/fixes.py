@@ -53,5 +53,5 @@ def tolerate(of: ChangedObject, taints: Sequence[Taint], *, has_some: bool) -> O
     """
     if of.kind not in _STRATEGIC:
         return edit(of)
-    rows = [{"key": each.key, "operator": "Exists", "effect": each.effect} for each in taints]
+    rows = [{"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints]
     return changes.add_tolerations(of, rows, first=not has_some)

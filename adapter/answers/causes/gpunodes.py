@@ -20,7 +20,7 @@ from adapter.figures import count
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.nodelabels import has_gpus
 from adapter.pipeline.cluster.nodeoperations import operations
-from adapter.pipeline.cluster.nodestarts import withheld
+from adapter.pipeline.cluster.nodestarts import withheld_resources
 from adapter.pipeline.cluster.objects import ResourceSlice, SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
@@ -50,7 +50,7 @@ def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     return sorted({name for pod in pods for name in pod.pod.gpus if device(name)})
 
 
-def claimed(slices: Iterable[ResourceSlice]) -> set[str]:
+def dra_nodes(slices: Iterable[ResourceSlice]) -> set[str]:
     """Return the nodes whose devices a DRA driver publishes: they need not offer a resource."""
     return {row.spec.node_name for row in slices if row.spec.devices}
 
@@ -66,7 +66,7 @@ def causes(
     """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name.
 
     Args:
-        by_claims: nodes whose devices pods get by claims; see :func:`claimed`.
+        by_claims: nodes whose devices pods get by claims; see :func:`dra_nodes`.
         names: the GPU resources that count; empty for all. A node that offers nothing may have had
             any.
         pods: as far as they were read. One of the driver or of the device plugin that does not run
@@ -95,14 +95,14 @@ for the other (NVIDIA/gpu-operator issues 378 and 448)."""
 def _operand(node: str, pods: Sequence[SeenPod]) -> SeenPod | None:
     """Return the first pod of a DaemonSet without which the node offers no GPU, and that is not
     ready; None without one."""
-    found = [
+    unready = [
         (next((at for at, part in enumerate(_OPERANDS) if part in pod.pod.owner.name), None), pod)
         for pod in pods
         if pod.pod.node == node and not pod.pod.ready and not pod.pod.finished
         if pod.pod.owner is not None and pod.pod.owner.kind == "DaemonSet"
     ]
-    known = [(at, pod.key, pod) for at, pod in found if at is not None]
-    return min(known)[2] if known else None
+    operands = [(at, pod.key, pod) for at, pod in unready if at is not None]
+    return min(operands)[2] if operands else None
 
 
 def _state(pod: SeenPod) -> str:
@@ -138,7 +138,7 @@ def _lack(node: SeenNode, resources: GpuResources) -> _Lack | None:
         return _Lack(f"offers its GPUs to no new pod, or not as wanted: {work.text}", work.fix)
     allocatable = node.status.allocatable
     gone = []
-    for name, has, offers in withheld(node.state(resources)):
+    for name, has, offers in withheld_resources(node.state(resources)):
         if offers:
             lost = count(has - offers, "device")
             text = f"offers {offers} of its {has} {name}: the plugin reports {lost} unhealthy"
@@ -153,14 +153,14 @@ def _lack(node: SeenNode, resources: GpuResources) -> _Lack | None:
         return _Lack(f"offers {lost}: {why}", plugin, [name for name, _ in gone])
     if has_gpus(node.metadata.labels) and not gpus_of(node, resources):
         zero = [name for name in sorted(allocatable) if resources.is_device(name)]
-        known = f" ({', '.join(zero)} is 0)" if zero else ""
+        detail = f" ({', '.join(zero)} is 0)" if zero else ""
         more = f": {why}" if work is not None else ""
-        text = f"is labeled as a GPU node and offers no GPU{known}{more}"
+        text = f"is labeled as a GPU node and offers no GPU{detail}{more}"
         return _Lack(text, plugin, zero)
     return None
 
 
-def unhealthy(target: Target) -> Iterator[Cause]:
+def unhealthy_devices(target: Target) -> Iterator[Cause]:
     """Yield the target's pods that hold a device that is reported unhealthy."""
     for pod in target.pods:
         devices = pod.pod.unhealthy

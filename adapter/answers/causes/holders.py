@@ -29,7 +29,7 @@ class Held:
         """The holders are the cause, regardless of what a node autoscaler says."""
 
 
-def held(
+def find_gpu_holders(
     target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNode], names: Sequence[str]
 ) -> Held | None:
     """Return who holds the GPUs; None if a node has free ones, or nobody is known to hold any.
@@ -51,21 +51,21 @@ def held(
             holders += rows if has else []
     if not holders:
         return None
-    stuck = ending(target, holders)
+    stuck = find_ending_pods(target, holders)
     if stuck is not None:
         return stuck
-    own = pods[0].spec.priority
-    above = [pod for pod in holders if pod.spec.priority > own]
+    priority = pods[0].spec.priority
+    above = [pod for pod in holders if pod.spec.priority > priority]
     whose: dict[KubeKey, int] = {}
     for pod in above or holders:
         owner = target.facts.top(pod) or pod_key(pod)
         whose[owner] = whose.get(owner, 0) + sum(pod.pod.gpus.get(name, 0) for name in names)
     most = sorted(whose, key=lambda owner: -whose[owner])
-    shown = named(most, whose)
+    shown = name_holders(most, whose)
     if above:
         highest = max(pod.spec.priority for pod in above)
         return Held(
-            f"pods of a higher priority ({highest} against {own}) hold the GPUs: {shown}",
+            f"pods of a higher priority ({highest} against {priority}) hold the GPUs: {shown}",
             "add GPU nodes, or give the pods a priorityClassName that is not below those pods",
             fixes.describe(pod_key(above[0])),
             urgent=True,
@@ -86,13 +86,13 @@ def held(
     )
 
 
-def named(most: Sequence[KubeKey], whose: Mapping[KubeKey, object]) -> str:
+def name_holders(most: Sequence[KubeKey], whose: Mapping[KubeKey, object]) -> str:
     """Return the largest holders, each with what it holds."""
     shown = ", ".join(f"{owner} {whose[owner]}" for owner in most[:_SHOWN])
     return shown + ", …" * (len(most) > _SHOWN)
 
 
-def ending(target: Target, pods: Sequence[SeenPod]) -> Held | None:
+def find_ending_pods(target: Target, pods: Sequence[SeenPod]) -> Held | None:
     """Return that pods have been ending for long and keep their GPUs; None if none has."""
     facts = target.facts
     stuck = [pod for pod in pods if pod.deleted is not None and facts.past(pod.deleted, _ENDING)]

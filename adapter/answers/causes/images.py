@@ -12,7 +12,7 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.rows import ContainerRow, pods_of, since_of
 from adapter.answers.causes.signs import CREDENTIALS, PLATFORM, sign_of
 from adapter.answers.causes.startsigns import PULLS
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 
 REASONS: Final = frozenset(
     (
@@ -54,7 +54,7 @@ def _cause(target: Target, image: str, rows: Sequence[ContainerRow]) -> Cause:
     return target.cause(
         CauseCode.IMAGE_PULL,
         f"image {image} of {target.some(pods_of(rows))} cannot be pulled ({row.waits})"
-        f"{target.facts.ago(since)}{f': {short(message)}' if message else ''}{more}",
+        f"{target.facts.ago(since)}{f': {shorten(message)}' if message else ''}{more}",
         sign.fix if sign is not None else "see the events of the pod",
         fixes.edit(target.changed)
         if sign is not None and sign.template
@@ -65,10 +65,11 @@ def _cause(target: Target, image: str, rows: Sequence[ContainerRow]) -> Cause:
 
 
 def _image(row: ContainerRow) -> str:
-    named = {
-        each.name: each.image for each in (*row.pod.spec.init_containers, *row.pod.spec.containers)
+    images = {
+        container.name: container.image
+        for container in (*row.pod.spec.init_containers, *row.pod.spec.containers)
     }
-    return named.get(row.status.name) or row.status.image
+    return images.get(row.status.name) or row.status.image
 
 
 def _message(target: Target, row: ContainerRow) -> str:
@@ -76,15 +77,15 @@ def _message(target: Target, row: ContainerRow) -> str:
     events = target.facts.events_of(pod_key(row.pod), "Failed", "InspectFailed")
     pulls = [event.message for event in events if "image" in event.message.lower()]
     waiting = row.status.state.waiting
-    own = waiting.message if waiting is not None else ""
-    return max((own, *pulls[-1:]), key=len)
+    message = waiting.message if waiting is not None else ""
+    return max((message, *pulls[-1:]), key=len)
 
 
 def _architecture(target: Target, row: ContainerRow) -> str:
     """Return the architecture of the pod's node; empty if it is not known."""
     for node in target.facts.nodes or ():
-        if node.name == row.pod.pod.node and (known := node.metadata.labels.get(_ARCH)):
-            return f"; node {node.name} is {known}"
+        if node.name == row.pod.pod.node and (architecture := node.metadata.labels.get(_ARCH)):
+            return f"; node {node.name} is {architecture}"
     return ""
 
 
@@ -92,8 +93,8 @@ def _secrets(target: Target, row: ContainerRow) -> str:
     """Return which Secrets the pod names for registries."""
     lost = target.facts.events_of(pod_key(row.pod), _SECRETS)
     if lost:
-        return f"; {short(lost[-1].message).rstrip('.')}"
-    names = [each.name for each in row.pod.spec.image_pull_secrets]
+        return f"; {shorten(lost[-1].message).rstrip('.')}"
+    names = [secret.name for secret in row.pod.spec.image_pull_secrets]
     namespace = target.hpa.namespace
     if not names:
         return "; the pods name no imagePullSecrets"

@@ -76,12 +76,12 @@ def causes(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
         names = [name for kind, name in hpa.metrics if OF_TYPES.get(kind) == group]
         cause = of_group(facts, group, names)
         if cause is None and group is not RESOURCE:
-            cause = _taken(facts, hpa, group, names)
+            cause = _taken_api(facts, hpa, group, names)
         if cause is not None:
             yield cause
 
 
-def _taken(
+def _taken_api(
     facts: ClusterFacts, hpa: ScalerFacts, group: MetricsGroup, names: list[str]
 ) -> Cause | None:
     """Return that another program serves the group than the one that has the metrics.
@@ -90,34 +90,36 @@ def _taken(
     the metrics of ScaledObjects only, not those that other HPAs ask for.
     """
     of_keda = hpa.manager is not None and hpa.manager.kind == "ScaledObject"
-    known = facts.apiservices or {}
-    found = next((row for name, row in known.items() if _version_of(name, group)), None)
-    service = found.spec.service if found is not None else None
-    if found is None or service is None or (group is CUSTOM and of_keda):
+    apiservices = facts.apiservices or {}
+    apiservice = next(
+        (row for name, row in apiservices.items() if _is_version_of(name, group)), None
+    )
+    service = apiservice.spec.service if apiservice is not None else None
+    if apiservice is None or service is None or (group is CUSTOM and of_keda):
         return None
-    words = {service.name, service.namespace, *found.metadata.labels.values()}
-    by_us = by_adapter(found, known.values())
+    words = {service.name, service.namespace, *apiservice.metadata.labels.values()}
+    by_us = by_adapter(apiservice, apiservices.values())
     by_keda = group is EXTERNAL and any(_KEDA in word for word in words)
     if by_keda and not by_us and not of_keda:
-        return _of_keda(found, names)
+        return _of_keda(apiservice, names)
     refused = group.group in facts.refused
     # KEDA's metrics are of no other program; those of the catalogue may be rules of another one.
     lacks = (refused or not by_us) if of_keda else refused and any(n in _METRICS for n in names)
     if (by_keda and of_keda) or not lacks or (by_us and not of_keda):
         return None
     owner = "KEDA" if of_keda else _ADAPTER
-    asked = " and ".join(
+    servers = " and ".join(
         [*([] if by_us else [service.name]), *(["KEDA's metrics server"] if of_keda else [])]
     )
     return Cause(
         CauseCode.METRICS_API_TAKEN,
-        f"apiservice {found.metadata.name}",
+        f"apiservice {apiservice.metadata.name}",
         f"Service {service.namespace}/{service.name} serves {group.group}, not {owner}, and has no "
         f"{', '.join(names[:3])}: a cluster has one server for this API",
-        f"let gpu-metrics-adapter serve {group.group} and ask {asked} for what it does not have "
+        f"let gpu-metrics-adapter serve {group.group} and ask {servers} for what it does not have "
         "(delegation.delegates: docs/delegation.md)"
         + (", or point this APIService to KEDA's metrics server" if of_keda else ""),
-        f"kubectl get apiservice {found.metadata.name} -o yaml",
+        f"kubectl get apiservice {apiservice.metadata.name} -o yaml",
     )
 
 
@@ -141,19 +143,19 @@ def by_adapter(row: ApiService, others: Iterable[ApiService]) -> bool:
     )
 
 
-def _of_keda(found: ApiService, names: list[str]) -> Cause:
+def _of_keda(apiservice: ApiService, names: list[str]) -> Cause:
     """Return that KEDA serves external metrics, and not those of an HPA that it has not made."""
-    service = found.spec.service
-    at = "" if service is None else f"Service {service.namespace}/{service.name}"
+    service = apiservice.spec.service
+    server = "" if service is None else f"Service {service.namespace}/{service.name}"
     return Cause(
         CauseCode.METRICS_API_TAKEN,
-        f"apiservice {found.metadata.name}",
-        f"KEDA serves {EXTERNAL.group} ({at}), and has metrics of ScaledObjects only, so "
+        f"apiservice {apiservice.metadata.name}",
+        f"KEDA serves {EXTERNAL.group} ({server}), and has metrics of ScaledObjects only, so "
         f"{', '.join(names[:3])} has no value: a cluster has one server for this API",
         "ask for the metric of the adapter with type Pods or Object (custom.metrics.k8s.io), or "
         "replace the HPA by a ScaledObject with a trigger for it (docs/keda.md); leave the "
         "APIService to KEDA, whose ScaledObjects need it",
-        f"kubectl get apiservice {found.metadata.name} -o yaml",
+        f"kubectl get apiservice {apiservice.metadata.name} -o yaml",
     )
 
 
@@ -163,40 +165,40 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
     Args:
         names: the metrics that are asked.
     """
-    said = (facts.unanswered or {}).get(group.group)
-    known = facts.apiservices
-    found = known.get(group.apiservice) if known is not None else None
-    asked = ", ".join(names[:3])
-    if known is not None and found is None and _missing(group, known):
+    message = (facts.unanswered or {}).get(group.group)
+    apiservices = facts.apiservices
+    apiservice = apiservices.get(group.apiservice) if apiservices is not None else None
+    shown = ", ".join(names[:3])
+    if apiservices is not None and apiservice is None and _is_missing(group, apiservices):
         return Cause(
             CauseCode.METRICS_API_MISSING,
             group.group,
-            f"nothing serves {group.group}, which has {group.what}, so {asked} has no value",
+            f"nothing serves {group.group}, which has {group.what}, so {shown} has no value",
             group.install,
             group.command,
         )
-    condition = found.status.of("Available") if found is not None else None
+    condition = apiservice.status.of("Available") if apiservice is not None else None
     if condition is not None and condition.status == "False":
         words = f"{condition.reason}: {condition.message}"
-    elif said is not None:
-        words = said
+    elif message is not None:
+        words = message
     else:
         return None
     since = condition.since if condition is not None else None
     return Cause(
         CauseCode.METRICS_API_DOWN,
         f"apiservice {group.apiservice}",
-        f"{_server(found, group)} does not answer{facts.ago(since)}, so {asked} has no value: "
+        f"{_server(apiservice, group)} does not answer{facts.ago(since)}, so {shown} has no value: "
         f"{' '.join(words.split())[:_SHORT]}",
         f"{_advice(group, words)}; it is registered, so it need not be installed again",
-        _look(found, group),
+        _look(apiservice, group),
         since=since,
     )
 
 
-def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
+def _is_missing(group: MetricsGroup, names: Iterable[str]) -> bool:
     """Any version will do for the HPA controller."""
-    return not any(_version_of(name, group) for name in known)
+    return not any(_is_version_of(name, group) for name in names)
 
 
 STATUSES: Final = (
@@ -245,24 +247,24 @@ _KUBELETS: Final = (
 
 def _advice(group: MetricsGroup, words: str) -> str:
     sign = sign_of(_DOWN, words)
-    found = sign.fix if sign is not None else "see its pods, and their log"
-    return found + (_KUBELETS if group is RESOURCE and sign is _DOWN[1] else "")
+    fix = sign.fix if sign is not None else "see its pods, and their log"
+    return fix + (_KUBELETS if group is RESOURCE and sign is _DOWN[1] else "")
 
 
-def _version_of(name: str, group: MetricsGroup) -> bool:
+def _is_version_of(name: str, group: MetricsGroup) -> bool:
     """Return whether an APIService registers a version of a group."""
     return name.partition(".")[2] == group.group
 
 
-def _server(found: ApiService | None, group: MetricsGroup) -> str:
-    service = found.spec.service if found is not None else None
+def _server(apiservice: ApiService | None, group: MetricsGroup) -> str:
+    service = apiservice.spec.service if apiservice is not None else None
     if service is None:
         return f"the server of {group.group}"
     return f"Service {service.namespace}/{service.name}, which serves {group.group},"
 
 
-def _look(found: ApiService | None, group: MetricsGroup) -> str:
-    service = found.spec.service if found is not None else None
+def _look(apiservice: ApiService | None, group: MetricsGroup) -> str:
+    service = apiservice.spec.service if apiservice is not None else None
     if service is None:
         return f"kubectl get apiservice {group.apiservice} -o yaml"
     return f"kubectl -n {service.namespace} get pods,endpointslices -o wide"

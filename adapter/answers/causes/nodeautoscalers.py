@@ -25,7 +25,7 @@ from typing import Final
 from adapter.answers.causes.facts import ClusterFacts, pod_key
 from adapter.answers.causes.placesigns import BACKOFF
 from adapter.answers.causes.signs import sign_of
-from adapter.answers.causes.target import short
+from adapter.answers.causes.target import shorten
 from adapter.figures import age
 from adapter.pipeline.cluster.objects import SeenEvent, SeenNodeClaim
 from adapter.pipeline.cluster.podobjects import SeenPod
@@ -52,7 +52,7 @@ _PATIENCE: Final = 300.0
 """Seconds that a machine may take from one step to the next."""
 
 
-def nominated(events: Iterable[SeenEvent]) -> list[str]:
+def nominated_claims(events: Iterable[SeenEvent]) -> list[str]:
     """Return the NodeClaims that events of pods name, the newest first."""
     rows = [event for event in events if event.reason == NOMINATED]
     rows.sort(key=lambda event: -(event.last or 0.0))
@@ -60,7 +60,7 @@ def nominated(events: Iterable[SeenEvent]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
+def last_verdict(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
     """Return what a node autoscaler last said of these pods; empty if it said nothing.
 
     Why an ordered node does not come counts more than that it was ordered, and what the cloud
@@ -82,8 +82,8 @@ def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
     if last is None:
         return ""
     if last.reason == _NO_CAPACITY:
-        return _warned(last)
-    return short(last.message.rpartition(_PREFIX)[2]).rstrip(".")
+        return _warning_text(last)
+    return shorten(last.message.rpartition(_PREFIX)[2]).rstrip(".")
 
 
 def troubles(
@@ -100,14 +100,14 @@ def troubles(
         if about.kind == KIND and event.type != "Normal" and fresh and event.reason in _REFUSED:
             last[about.name.rpartition("-")[0]] = event
     for event in last.values():
-        text = _warned(event)
+        text = _warning_text(event)
         fields = f"involvedObject.kind={KIND},reason={event.reason}"
         command = f"kubectl -n default get events --field-selector {fields}"
         yield f"nodeclaim {event.involved_object.name}", text, command
-    told = {event.involved_object.name for event in last.values()}
+    refused = {event.involved_object.name for event in last.values()}
     for claim in claims:
         name = claim.metadata.name
-        if name not in told and (text := _late(now, claim)):
+        if name not in refused and (text := _late_step(now, claim)):
             command = f"kubectl describe nodeclaim {shlex.quote(name)}"
             yield f"nodeclaim {name}", text.removeprefix(f"NodeClaim {name} "), command
 
@@ -115,18 +115,20 @@ def troubles(
 def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
     """Return why the nodes that Karpenter orders for these pods do not come; empty if it says
     nothing."""
-    claims = nominated(event for pod in pods for event in facts.events_of(pod_key(pod), NOMINATED))
+    claims = nominated_claims(
+        event for pod in pods for event in facts.events_of(pod_key(pod), NOMINATED)
+    )
     if not claims:
         return ""
     warnings = sorted(_warnings(facts, claims), key=lambda event: event.last or 0.0)
     if warnings:
-        return _warned(warnings[-1])
-    found = {claim.metadata.name: claim for claim in facts.claims}
-    return next(filter(None, (_late(facts.now, found.get(name)) for name in claims)), "")
+        return _warning_text(warnings[-1])
+    by_name = {claim.metadata.name: claim for claim in facts.claims}
+    return next(filter(None, (_late_step(facts.now, by_name.get(name)) for name in claims)), "")
 
 
-def _warned(event: SeenEvent) -> str:
-    return f"{event.reason}: {short(event.message)}".rstrip(".")
+def _warning_text(event: SeenEvent) -> str:
+    return f"{event.reason}: {shorten(event.message)}".rstrip(".")
 
 
 def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]:
@@ -139,7 +141,7 @@ def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]
             yield event
 
 
-def _late(now: float, claim: SeenNodeClaim | None) -> str:
+def _late_step(now: float, claim: SeenNodeClaim | None) -> str:
     """Return the step at which the machine of a NodeClaim stays; empty if it comes along."""
     if claim is None:
         return ""
@@ -152,5 +154,5 @@ def _late(now: float, claim: SeenNodeClaim | None) -> str:
             return ""
         lasts = "" if row.since is None else f" for {age(now - row.since)}"
         why = row.message if row.message and row.message != row.reason else row.reason
-        return f"NodeClaim {claim.metadata.name} {words}{lasts}: {short(why)}".rstrip(".: ")
+        return f"NodeClaim {claim.metadata.name} {words}{lasts}: {shorten(why)}".rstrip(".: ")
     return ""

@@ -13,21 +13,21 @@ from typing import Final
 from adapter.answers.causes import gpunodes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.placesigns import STARTING
-from adapter.answers.causes.readiness import lost
-from adapter.answers.causes.target import short
+from adapter.answers.causes.readiness import lost_node
+from adapter.answers.causes.target import shorten
 from adapter.figures import age
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.nodeoperations import operations
 from adapter.pipeline.cluster.nodestarts import (
     CONDITION_TAINTS,
     CORDON,
-    leaving,
-    of_state,
+    leaving_words,
+    marks_state,
     refusals,
     word_of,
 )
 from adapter.pipeline.cluster.objects import SeenNode
-from adapter.pipeline.cluster.taints import Taint, binding
+from adapter.pipeline.cluster.taints import Taint, is_binding
 
 _STATES: Final = {
     "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
@@ -58,14 +58,14 @@ _OPERANDS: Final = ("operands", "device-plugin", "container-toolkit")
 
 def is_of_state(taint: Taint) -> bool:
     """Return whether a taint stands for a state of its node, and not for who may use it."""
-    return of_state(taint) or taint.key.endswith(_OF_STARTS)
+    return marks_state(taint) or taint.key.endswith(_OF_STARTS)
 
 
 def advice(taint: Taint) -> str:
     """Return what to do about a taint that stands for the state of a node."""
     if taint.key.endswith(_OF_STARTS):
         return STARTING.fix
-    words = leaving(taint)
+    words = leaving_words(taint)
     if words and taint.key in _PARTITIONED:
         return f"{words}: wait until it is done; if nobody does, remove the taint from the node"
     if words:
@@ -74,12 +74,12 @@ def advice(taint: Taint) -> str:
             "program that set it, and pods that keep the node (karpenter.sh/do-not-disrupt, a "
             "PodDisruptionBudget)"
         )
-    known = _STATES.get(taint.key.removeprefix(CONDITION_TAINTS))
-    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
+    state = _STATES.get(taint.key.removeprefix(CONDITION_TAINTS))
+    return f"{state}; see the conditions of the node" if state else "see the conditions of the node"
 
 
 def causes(
-    node: SeenNode, now: float, resources: GpuResources, claimed: Collection[str] = ()
+    node: SeenNode, now: float, resources: GpuResources, dra_nodes: Collection[str] = ()
 ) -> Iterator[Cause]:
     """Yield why pods do not start on a node, or its GPUs are not offered. Each text follows the
     node's name.
@@ -88,15 +88,15 @@ def causes(
         node: the node.
         now: epoch seconds.
         resources: those that stand for a GPU.
-        claimed: nodes whose devices a DRA driver publishes.
+        dra_nodes: nodes whose devices a DRA driver publishes.
     """
-    away = lost(node, now)
+    away = lost_node(node, now)
     if away is not None:
         yield away
     yield from _conditions(node, now)
     works = list(operations(node.metadata.labels))
     yield from _taints(node, away=away is not None, at_work=bool(works))
-    lacking = list(gpunodes.causes([node], resources, claimed))
+    lacking = list(gpunodes.causes([node], resources, dra_nodes))
     if not lacking:
         # What has failed, or explains GPUs that are gone, is said there.
         for work in works:
@@ -114,7 +114,7 @@ def _conditions(node: SeenNode, now: float) -> Iterator[Cause]:
         if row is None or row.status != "True":
             continue
         lasts = "" if row.since is None else f" for {age(now - row.since)}"
-        text = f"has {kind}{lasts}{f': {short(row.message)}' if row.message else ''}"
+        text = f"has {kind}{lasts}{f': {shorten(row.message)}' if row.message else ''}"
         ends = "the kubelet starts no pod" if kind in refused else "its taint keeps pods away"
         yield _cause(node, f"{text.rstrip('.')}; {ends}", _STATES[key], CauseCode.UNSCHEDULABLE)
 
@@ -138,8 +138,8 @@ def _taints(node: SeenNode, *, away: bool, at_work: bool) -> Iterator[Cause]:
         )
     shown = {CORDON.key, *(f"{CONDITION_TAINTS}{key}" for key in _CONDITIONS.values())}
     for taint in node.taints:
-        said = taint.key in shown or (away and word_of(taint))
-        if binding(taint) and is_of_state(taint) and not said:
+        explained = taint.key in shown or (away and word_of(taint))
+        if is_binding(taint) and is_of_state(taint) and not explained:
             yield _cause(node, f"has the taint {taint}", advice(taint), CauseCode.TAINT)
 
 

@@ -33,26 +33,26 @@ _PARTITIONS: Final = "amd-dcm"
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target have no node."""
-    if unseen := [pod for pod in target.pods if _unseen(target, pod)]:
-        yield unfit.unseen(target, unseen)
-    waiting = [pod for pod in target.pods if _unscheduled(target, pod)]
+    if unseen := [pod for pod in target.pods if _is_unseen(target, pod)]:
+        yield unfit.unseen_pods(target, unseen)
+    waiting = [pod for pod in target.pods if _is_unscheduled(target, pod)]
     gated = [pod for pod in waiting if pod.spec.scheduling_gates]
     waiting = [pod for pod in waiting if not pod.spec.scheduling_gates]
     if gated:
-        yield _gated(target, gated)
+        yield _gated_pods(target, gated)
     if not waiting:
         return
     if (cause := rollouts.deadlock(target, waiting, _since(waiting))) is not None:
         yield cause
         return
-    found = [*_repelled(target, waiting), *_without_gpus(target, waiting)]
-    if not found:
+    known_causes = [*_repelling_taints(target, waiting), *_nodes_without_gpus(target, waiting)]
+    if not known_causes:
         nodes, names = _candidates(target, waiting), gpunodes.resources_of(target, waiting)
-        found = [unfit.cause(target, waiting, nodes, names, _message(waiting))]
-    yield from found
+        known_causes = [unfit.cause(target, waiting, nodes, names, _message(waiting))]
+    yield from known_causes
 
 
-def _unscheduled(target: Target, pod: SeenPod) -> bool:
+def _is_unscheduled(target: Target, pod: SeenPod) -> bool:
     condition = pod.status.of("PodScheduled")
     return (
         pod.pod.phase == "Pending"
@@ -62,7 +62,7 @@ def _unscheduled(target: Target, pod: SeenPod) -> bool:
     )
 
 
-def _unseen(target: Target, pod: SeenPod) -> bool:
+def _is_unseen(target: Target, pod: SeenPod) -> bool:
     """Return whether no scheduler has looked at a pod that has existed for a moment."""
     if pod.pod.node or pod.pod.phase != "Pending" or pod.pod.deleting or pod.spec.scheduling_gates:
         return False
@@ -79,8 +79,8 @@ def _message(pods: Sequence[SeenPod]) -> str:
     row = pods[0].status.of("PodScheduled")
     text = " ".join((row.message or row.reason if row is not None else "").split())
     # After the reasons come words about pre-emption and about claims.
-    start, known, reasons = text.partition("nodes are available: ")
-    text = f"{start}{known}{reasons.partition('. ')[0]}".rstrip(".")
+    start, separator, reasons = text.partition("nodes are available: ")
+    text = f"{start}{separator}{reasons.partition('. ')[0]}".rstrip(".")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -89,15 +89,15 @@ def _wait(target: Target, pods: Sequence[SeenPod]) -> str:
     return f"{target.some(pods)} {verb} for a node{target.facts.ago(_since(pods))}"
 
 
-def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
+def _gated_pods(target: Target, pods: Sequence[SeenPod]) -> Cause:
     gates = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
     queue = pods[0].pod.labels.get(_QUEUE_NAME, "")
-    named = f" The pods name LocalQueue {queue}." if queue else ""
+    more = f" The pods name LocalQueue {queue}." if queue else ""
     return target.cause(
         CauseCode.SCHEDULING_GATE,
         f"{target.some(pods)} {'is' if len(pods) == 1 else 'are'} held back"
         f"{target.facts.ago(_since(pods))} by the scheduling gate {', '.join(gates)}",
-        f"{_QUEUE}{named}".rstrip(".")
+        f"{_QUEUE}{more}".rstrip(".")
         if any(_KUEUE in gate for gate in gates)
         else "see why the program that set the gate does not remove it",
         fixes.describe(pod_key(pods[0])),
@@ -124,10 +124,10 @@ def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
     ]
 
 
-def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+def _repelling_taints(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the taints of GPU nodes that the pods do not tolerate."""
     names = gpunodes.resources_of(target, pods)
-    kept: dict[tuple[Taint, NodeOperation | None], list[SeenNode]] = {}
+    by_taint: dict[tuple[Taint, NodeOperation | None], list[SeenNode]] = {}
     for node in _candidates(target, pods):
         if names and not any(gpunodes.amount(node.status.allocatable, name) for name in names):
             continue
@@ -137,10 +137,10 @@ def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
             if by_operator and work is not None and work.failed and names:
                 continue  # what has failed is the cause, and not the taint
             if repels(taint, pods[0].spec.tolerations):
-                kept.setdefault((taint, work if by_operator else None), []).append(node)
+                by_taint.setdefault((taint, work if by_operator else None), []).append(node)
     if not names and "untolerated taint" not in _message(pods):
         return
-    for (taint, work), nodes in kept.items():
+    for (taint, work), nodes in by_taint.items():
         yield _of_taint(target, pods, taint, work, nodes)
 
 
@@ -184,11 +184,11 @@ def _of_taint(
     )
 
 
-def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+def _nodes_without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = gpunodes.resources_of(target, pods)
     if names:
-        nodes, by_claims = _candidates(target, pods), gpunodes.claimed(target.facts.slices or ())
+        nodes, by_claims = _candidates(target, pods), gpunodes.dra_nodes(target.facts.slices or ())
         for cause in gpunodes.causes(
             nodes, target.facts.resources, by_claims, names=names, pods=target.facts.pods
         ):

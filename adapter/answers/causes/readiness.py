@@ -18,7 +18,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.rows import ContainerRow
 from adapter.answers.causes.signs import Sign, sign_of
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 from adapter.figures import age, count
 from adapter.pipeline.cluster.objects import SeenEvent, SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
@@ -75,14 +75,14 @@ def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
         target: whose pods they are.
         pods: those whose containers have no other trouble.
     """
-    unready = [pod for pod in pods if _unready(pod)]
+    unready = [pod for pod in pods if _is_unready(pod)]
     away: set[str] = set()
     for node in target.facts.nodes or ():
         rows = [pod for pod in unready if pod.pod.node == node.name]
-        if rows and (cause := lost(node, target.facts.now)) is not None:
+        if rows and (cause := lost_node(node, target.facts.now)) is not None:
             away.add(node.name)
             yield _of_node(target, cause, rows)
-    late = [pod for pod in unready if pod.pod.node not in away and _late(target, pod)]
+    late = [pod for pod in unready if pod.pod.node not in away and _is_late(target, pod)]
     gated = [pod for pod in late if _gates(pod)]
     if gated:
         yield _of_gates(target, gated)
@@ -90,7 +90,7 @@ def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
         yield _of_probe(target, rows)
 
 
-def _unready(pod: SeenPod) -> bool:
+def _is_unready(pod: SeenPod) -> bool:
     ready = pod.status.of("Ready")
     return pod.runs and ready is not None and ready.status != "True"
 
@@ -100,7 +100,7 @@ def _since(pod: SeenPod) -> float | None:
     return (ready.since if ready is not None else None) or instant.read(pod.status.start_time)
 
 
-def _late(target: Target, pod: SeenPod) -> bool:
+def _is_late(target: Target, pod: SeenPod) -> bool:
     since = _since(pod)
     return since is not None and target.facts.past(since, _UNREADY)
 
@@ -113,11 +113,11 @@ def _gates(pod: SeenPod) -> list[str]:
     return _GATE.findall(ready.message) or [ready.message]
 
 
-def _oldest(pods: Sequence[SeenPod]) -> float | None:
-    return min((at for at in map(_since, pods) if at is not None), default=None)
+def _oldest_time(pods: Sequence[SeenPod]) -> float | None:
+    return min((since for since in map(_since, pods) if since is not None), default=None)
 
 
-def lost(node: SeenNode, now: float) -> Cause | None:
+def lost_node(node: SeenNode, now: float) -> Cause | None:
     """Return that a node does not answer; None if it does. The text follows the node's name.
 
     Args:
@@ -130,12 +130,12 @@ def lost(node: SeenNode, now: float) -> Cause | None:
     since = condition.since
     if since is not None and now - since < _LOST:
         return None
-    said = short(condition.message).rstrip(".")
+    message = shorten(condition.message).rstrip(".")
     lasts = "" if since is None else f" for {age(now - since)}"
     return Cause(
         CauseCode.NEVER_READY,
         f"node {node.name}",
-        f"is not Ready{lasts}{f': {said}' if said else ''}",
+        f"is not Ready{lasts}{f': {message}' if message else ''}",
         "repair the node; if its machine is gone for good, delete the Node object, and its pods "
         "are created elsewhere",
         f"kubectl describe node {shlex.quote(node.name)}",
@@ -151,7 +151,7 @@ def _of_node(target: Target, cause: Cause, pods: Sequence[SeenPod]) -> Cause:
 
 def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
     gates = sorted({gate for pod in pods for gate in _gates(pod)})
-    since = _oldest(pods)
+    since = _oldest_time(pods)
     verb = "is" if len(pods) == 1 else "are"
     return target.cause(
         CauseCode.NEVER_READY,
@@ -168,28 +168,28 @@ def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
 
 
 def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
-    since = _oldest(rows)
+    since = _oldest_time(rows)
     first = min(rows, key=lambda pod: _since(pod) or 0.0)
-    telling = _telling(target, rows)
+    telling = _telling_events(target, rows)
     newest, times = (telling[-1], sum(event.times for event in telling)) if telling else (None, 0)
     probe = "" if newest is None else _kind(newest)
     restarted = any(row.restart_count for pod in rows for row in pod.status.container_statuses)
     killed = restarted and probe in _KILLS
     kills = ", because the kubelet kills the container" if killed else ""
-    said = "" if newest is None else f"{kills}: {short(newest.message)} ({times} times)"
+    message = "" if newest is None else f"{kills}: {shorten(newest.message)} ({times} times)"
     verb = "runs and is" if len(rows) == 1 else "run and are"
     return target.cause(
         CauseCode.NEVER_READY,
         f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{_of_containers(first)}"
-        f"{said}",
-        _advice(probe, said),
+        f"{message}",
+        _advice(probe, message),
         _log(pod_key(first)) + (" --previous" if probe == "liveness" else ""),
         rows,
         since,
     )
 
 
-def _telling(target: Target, pods: Sequence[SeenPod]) -> list[SeenEvent]:
+def _telling_events(target: Target, pods: Sequence[SeenPod]) -> list[SeenEvent]:
     """Return the events of the probe that explains the others, the newest last.
 
     A container that a probe kills fails its readiness probe too, while it starts again.
@@ -226,16 +226,16 @@ class ProbeKill(NamedTuple):
     fix: str
 
 
-def killed_by(target: Target, row: ContainerRow) -> ProbeKill | None:
+def killing_probe(target: Target, row: ContainerRow) -> ProbeKill | None:
     """Return the probe for which the kubelet kills a container; None if none is known to fail."""
-    telling = _telling(target, [row.pod])
+    telling = _telling_events(target, [row.pod])
     if not telling or _kind(telling[-1]) not in _KILLS:
         return None
     newest = telling[-1]
     if target.facts.past(newest.last, _WINDOW):
         return None
     text = (
-        f"the kubelet kills it, because its {_kind(newest)} probe fails ({short(newest.message)})"
+        f"the kubelet kills it, because its {_kind(newest)} probe fails ({shorten(newest.message)})"
     )
     return ProbeKill(text, _advice(_kind(newest), newest.message))
 

@@ -16,9 +16,9 @@ from typing import Final
 from adapter.answers.causes import fixes, gpunodes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 from adapter.figures import count
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 
@@ -30,30 +30,30 @@ _PAUSABLE: Final = ("Deployment", "Rollout")
 _REVISION: Final = "controller-revision-hash"
 
 
-def causes(target: Target, known: Sequence[Cause]) -> Iterator[Cause]:
+def causes(target: Target, pod_causes: Sequence[Cause]) -> Iterator[Cause]:
     """Yield why the present template of the target is not rolled out.
 
     Args:
-        known: the causes that were found in the target's pods.
+        pod_causes: the causes that were found in the target's pods.
     """
     workload = target.workload
     if workload is None or not workload.spec.replicas:
         return
     behind = workload.status.updated_replicas < workload.status.replicas
     if workload.kind in _PAUSABLE and workload.spec.paused:
-        yield from _paused(target, workload, known, behind=behind)
+        yield from _paused_rollout(target, workload, pod_causes, behind=behind)
         return
-    slow = _slow(target, workload) if behind else None
-    late = _late(target, workload) if not known else None
+    slow = _slow_rollout(target, workload) if behind else None
+    late = _late_rollout(target, workload) if not pod_causes else None
     if (cause := slow or late) is not None:
         yield cause
 
 
-def _paused(
-    target: Target, workload: SeenWorkload, known: Sequence[Cause], *, behind: bool
+def _paused_rollout(
+    target: Target, workload: SeenWorkload, pod_causes: Sequence[Cause], *, behind: bool
 ) -> Iterator[Cause]:
     none = not target.inner and not target.pods
-    if not (behind or none or known):
+    if not (behind or none or pod_causes):
         return
     what = "its present template is not rolled out" if behind else "no change of its template is"
     if none:
@@ -66,7 +66,7 @@ def _paused(
     )
 
 
-def _slow(target: Target, workload: SeenWorkload) -> Cause | None:
+def _slow_rollout(target: Target, workload: SeenWorkload) -> Cause | None:
     seconds, status = workload.spec.min_ready_seconds, workload.status
     if seconds < _SLOW or status.ready_replicas <= status.available_replicas:
         return None
@@ -80,14 +80,14 @@ def _slow(target: Target, workload: SeenWorkload) -> Cause | None:
     )
 
 
-def _late(target: Target, workload: SeenWorkload) -> Cause | None:
+def _late_rollout(target: Target, workload: SeenWorkload) -> Cause | None:
     progress = workload.status.of("Progressing")
     if progress is None or progress.reason != "ProgressDeadlineExceeded":
         return None
     return target.cause(
         CauseCode.ROLLOUT,
         f"the rollout of {target.subject} has made no progress{target.facts.ago(progress.since)} "
-        f"({progress.reason}): {short(progress.message).rstrip('.')}",
+        f"({progress.reason}): {shorten(progress.message).rstrip('.')}",
         "see the events of its newest ReplicaSet and of its pods; or go back to the template "
         "before: kubectl rollout undo",
         fixes.describe(target.hpa.of),
@@ -106,7 +106,7 @@ def deadlock(target: Target, pods: Sequence[SeenPod], since: float | None) -> Ca
     names = gpunodes.resources_of(target, pods)
     if workload is None or workload.kind != "Deployment" or not names:
         return None
-    if workload.spec.strategy.type != "RollingUpdate" or _may_go(workload) > 0:
+    if workload.spec.strategy.type != "RollingUpdate" or _max_unavailable(workload) > 0:
         return None
     new = {pod.pod.labels.get("pod-template-hash") for pod in pods}
     old = [
@@ -132,7 +132,7 @@ def deadlock(target: Target, pods: Sequence[SeenPod], since: float | None) -> Ca
     )
 
 
-def _may_go(workload: SeenWorkload) -> int:
+def _max_unavailable(workload: SeenWorkload) -> int:
     """Return ``maxUnavailable`` as a number of pods, rounded down as the controller does.
 
     If both limits are 0, it takes 1 (``ResolveFenceposts``).
@@ -160,8 +160,8 @@ def of_statefulset(target: Target, cause: Cause) -> Cause:
     pods = [pod for pod in target.pods if pod.pod.ref.name in cause.pods]
     if workload is None or workload.kind != "StatefulSet" or not pods:
         return cause
-    if all(_stale(workload, pod) for pod in pods):
-        cause = _replaced(target, workload, cause, pods)
+    if all(_is_stale(workload, pod) for pod in pods):
+        cause = _of_stale_pods(target, workload, cause, pods)
     lack = workload.spec.replicas - len(target.pods)
     if lack > 0 and workload.spec.pod_management_policy == "OrderedReady":
         verb = "is" if lack == 1 else "are"
@@ -170,13 +170,13 @@ def of_statefulset(target: Target, cause: Cause) -> Cause:
     return cause
 
 
-def _stale(workload: SeenWorkload, pod: SeenPod) -> bool:
+def _is_stale(workload: SeenWorkload, pod: SeenPod) -> bool:
     """Return whether the template has changed since it created a pod that is not ready."""
-    wanted, own = workload.status.update_revision, pod.pod.labels.get(_REVISION, "")
-    return bool(wanted and own and own != wanted and not pod.pod.ready)
+    wanted, revision = workload.status.update_revision, pod.pod.labels.get(_REVISION, "")
+    return bool(wanted and revision and revision != wanted and not pod.pod.ready)
 
 
-def _replaced(
+def _of_stale_pods(
     target: Target, workload: SeenWorkload, cause: Cause, pods: Sequence[SeenPod]
 ) -> Cause:
     strategy = workload.spec.update_strategy
@@ -192,7 +192,7 @@ def _replaced(
         return cause._replace(text=text, fix=again, command=delete)
     fix = "set spec.updateStrategy.rollingUpdate.partition to 0, and delete the pod"
     body = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
-    lasts = lasting(target.changed, fixes.merge(target.changed, body)._replace(words=fix))
+    lasts = make_lasting(target.changed, fixes.merge(target.changed, body)._replace(words=fix))
     return cause._replace(
         text=f"{changed} pods below partition {partition} of its updateStrategy keep the old one",
         fix=lasts.advice(fix),

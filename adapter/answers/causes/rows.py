@@ -47,4 +47,4 @@ def pods_of(rows: Sequence[ContainerRow]) -> list[SeenPod]:
 def since_of(rows: Sequence[ContainerRow]) -> float | None:
     """Return since when the oldest pod of containers has existed on its node, in epoch seconds."""
     starts = (instant.read(row.pod.status.start_time) for row in rows)
-    return min((at for at in starts if at is not None), default=None)
+    return min((start for start in starts if start is not None), default=None)

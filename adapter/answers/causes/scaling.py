@@ -19,7 +19,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.answers.causes.target import Target
 from adapter.figures import age, count
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.workloadobjects import SpecWriter
 from apiservice.labels.selector import Selector
@@ -39,18 +39,18 @@ _LEASE: Final = 60.0
 """Seconds after which a lease that nobody renews is that of a stopped program: 15 s by default."""
 
 
-def foreign(target: Target, selector: Selector) -> Iterator[Cause]:
+def foreign_pods(target: Target, selector: Selector) -> Iterator[Cause]:
     """Yield the other workloads whose pods the target's selector matches.
 
     Args:
         selector: of the scale's pods, as the HPA controller reads it.
     """
-    own = {pod.key for pod in target.pods}
-    if not own:
+    own_keys = {pod.key for pod in target.pods}
+    if not own_keys:
         return  # the chain of owners is not known
     others: dict[KubeKey | None, list[SeenPod]] = {}
-    for pod in target.facts.selected(target.hpa.namespace, selector):
-        if pod.key not in own:
+    for pod in target.facts.select_pods(target.hpa.namespace, selector):
+        if pod.key not in own_keys:
             others.setdefault(target.facts.top(pod), []).append(pod)
     for owner, rows in others.items():
         whose = str(owner) if owner is not None else "no workload"
@@ -66,7 +66,7 @@ def foreign(target: Target, selector: Selector) -> Iterator[Cause]:
         )
 
 
-def inner(target: Target) -> Iterator[Cause]:
+def size_owners(target: Target) -> Iterator[Cause]:
     """Yield that another object sets the target's size: its owner, or a program that writes it.
 
     A Deployment sets the size of its ReplicaSets (openshift/origin-web-console issue 675).
@@ -77,13 +77,13 @@ def inner(target: Target) -> Iterator[Cause]:
         (row for row in owners if row.controller and target.hpa.kind == "ReplicaSet"), None
     )
     if owner is None:
-        yield from reset(target)
+        yield from replicas_reset(target)
         return
     hpa = target.hpa
     spec = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name}
     change = fixes.merge(hpa.changed, {"spec": {"scaleTargetRef": spec}})
     words = f"let the HPA scale {owner.kind} {owner.name}: set spec.scaleTargetRef to it"
-    lasts = lasting(hpa.changed, change._replace(words=words))
+    lasts = make_lasting(hpa.changed, change._replace(words=words))
     yield Cause(
         CauseCode.REPLICAS_RESET,
         hpa.subject,
@@ -94,7 +94,7 @@ def inner(target: Target) -> Iterator[Cause]:
     )
 
 
-def zeroed(target: Target) -> Iterator[Cause]:
+def zeroing_cronjobs(target: Target) -> Iterator[Cause]:
     """Yield the CronJobs that scale the target, while it has 0 replicas.
 
     The HPA controller wakes no target that somebody else scaled to 0, so the job of the evening
@@ -109,8 +109,8 @@ def zeroed(target: Target) -> Iterator[Cause]:
             continue
         key = KubeKey(hpa.namespace, "CronJob", job.metadata.name)
         writer = other_writer(workload.writers)
-        at = writer.time if writer is not None and writer.replicas else None
-        since = f", for {age(target.facts.now - at)}" if at is not None else ""
+        time = writer.time if writer is not None and writer.replicas else None
+        since = f", for {age(target.facts.now - time)}" if time is not None else ""
         yield target.cause(
             CauseCode.REPLICAS_RESET,
             f"{target.subject} has 0 replicas{since}, and {key} scales it ({job.spec.schedule}): "
@@ -118,7 +118,7 @@ def zeroed(target: Target) -> Iterator[Cause]:
             "see whether a job that scales it up again exists, and ran; else add one, or let this "
             "job set minReplicas and maxReplicas of the HPA instead",
             f"kubectl -n {shlex.quote(hpa.namespace)} get cronjobs",
-            since=at,
+            since=time,
             subject=str(key),
         )
 
@@ -128,21 +128,21 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
 
 
-def reset(target: Target) -> Iterator[Cause]:
+def replicas_reset(target: Target) -> Iterator[Cause]:
     """Yield who sets the target's size back each time the HPA has changed it."""
     facts, hpa = target.facts, target.hpa
     key = KubeKey(hpa.namespace, "HorizontalPodAutoscaler", hpa.name)
     sizes: dict[int, int] = {}
     first = last = None
     for event in facts.events_of(key, "SuccessfulRescale"):
-        found = _SIZE.search(event.message)
-        at = event.last
-        if found is None or at is None or facts.past(at, _HOUR):
+        match = _SIZE.search(event.message)
+        time = event.last
+        if match is None or time is None or facts.past(time, _HOUR):
             continue
-        size = int(found[1])
+        size = int(match[1])
         sizes[size] = sizes.get(size, 0) + event.times
-        last = max(last or at, at)
-        first = min(first or at, event.first or at)
+        last = max(last or time, time)
+        first = min(first or time, event.first or time)
     if len(sizes) != 1 or target.workload is None:
         return
     ((size, times),) = sizes.items()
@@ -200,11 +200,11 @@ def wrong_namespace(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
         f"{where}: an HPA scales objects of its own namespace only",
         f"create the HPA in namespace {places[0]}, and delete this one"
         f"{f', where it is managed ({hpa.manager.source})' if hpa.manager is not None else ''}",
-        _moved(hpa, places[0]) if hpa.manager is None else "",
+        _move_commands(hpa, places[0]) if hpa.manager is None else "",
     )
 
 
-def _moved(hpa: ScalerFacts, namespace: str) -> str:
+def _move_commands(hpa: ScalerFacts, namespace: str) -> str:
     """Return commands that create the HPA in another namespace and delete it in its own."""
     manifest = {
         "apiVersion": "autoscaling/v2",
@@ -213,8 +213,8 @@ def _moved(hpa: ScalerFacts, namespace: str) -> str:
         "spec": hpa.spec,
     }
     text = shlex.quote(json.dumps(manifest, separators=(",", ":")))
-    own = fixes.on(KubeKey(hpa.namespace, "hpa", hpa.name), "delete")
-    return f"echo {text} | kubectl apply -f - && {own}"
+    removal = fixes.on(KubeKey(hpa.namespace, "hpa", hpa.name), "delete")
+    return f"echo {text} | kubectl apply -f - && {removal}"
 
 
 def controller_stopped(

@@ -18,7 +18,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.startsigns import STARTS
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 from adapter.figures import count
 from adapter.pipeline.cluster.manifest import REJECTED, REJECTED_FOR
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -91,20 +91,20 @@ _REJECTIONS: Final = (
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target do not start on their nodes."""
-    yield from _rejected(target)
-    yield from _ending(target)
+    yield from _rejected_pods(target)
+    yield from _ending_pods(target)
     starting = [
         pod
         for pod in target.pods
         if pod.pod.node and pod.pod.phase == "Pending" and not pod.pod.deleting
     ]
-    told: set[str] = set()
+    explained: set[str] = set()
     for reason in _FAILURES:
         failed = [(pod, row) for pod in starting if (row := _event(target, pod, reason))]
         if failed:
-            told |= {pod.key for pod, _ in failed}
+            explained |= {pod.key for pod, _ in failed}
             yield _of_event(target, failed)
-    rest = [pod for pod in starting if pod.key not in told]
+    rest = [pod for pod in starting if pod.key not in explained]
     loading: dict[str, list[SeenPod]] = {}
     for pod in rest:
         if name := _initializes(target, pod):
@@ -115,21 +115,21 @@ def causes(target: Target) -> Iterator[Cause]:
         yield _of_creation(target, late)
 
 
-def _ending(target: Target) -> Iterator[Cause]:
+def _ending_pods(target: Target) -> Iterator[Cause]:
     """Yield the pods of a StatefulSet that do not end: it creates none of the same name before.
 
     Those of a node that does not answer never end by themselves (kubernetes issue 54368).
     """
     rows = [row for row in target.pods if row.pod.owner and row.pod.owner.kind == "StatefulSet"]
-    found = holders.ending(target, rows)
-    if found is not None:
+    holder = holders.find_ending_pods(target, rows)
+    if holder is not None:
         pods = [pod for pod in rows if pod.pod.deleting]
         since = min((pod.deleted for pod in pods if pod.deleted), default=None)
         yield target.cause(
             CauseCode.NEVER_READY,
-            f"{found.text}; no pod of this name is created before it is gone",
-            found.fix,
-            found.command,
+            f"{holder.text}; no pod of this name is created before it is gone",
+            holder.fix,
+            holder.command,
             pods,
             since,
         )
@@ -154,7 +154,7 @@ def _of_event(target: Target, failed: Sequence[tuple[SeenPod, SeenEvent]]) -> Ca
     return target.cause(
         CauseCode.CONTAINER_CONFIG,
         f"{target.some(pods)} {verb} not start on {_nodes(pods)}{target.facts.ago(since)} "
-        f"({event.reason}, {count(event.times, 'time')}): {short(event.message)}",
+        f"({event.reason}, {count(event.times, 'time')}): {shorten(event.message)}",
         sign.fix,
         fixes.edit(target.changed) if sign.template else fixes.describe(pod_key(pods[0])),
         pods,
@@ -193,7 +193,7 @@ def _of_creation(target: Target, pods: Sequence[SeenPod]) -> Cause:
     verb = "is" if len(pods) == 1 else "are"
     text = f"{target.some(pods)} {verb} on {_nodes(pods)} and {verb} being created"
     for node in target.facts.nodes or ():
-        away = readiness.lost(node, target.facts.now)
+        away = readiness.lost_node(node, target.facts.now)
         if away is not None and any(pod.pod.node == node.name for pod in pods):
             return away._replace(
                 text=f"{text}{target.facts.ago(since)}; {away.subject} {away.text}",
@@ -214,11 +214,11 @@ def _of_creation(target: Target, pods: Sequence[SeenPod]) -> Cause:
 def _of_init(target: Target, name: str, pods: Sequence[SeenPod]) -> Cause:
     since = min(
         (
-            at
+            start
             for pod in pods
             for row in pod.status.init_container_statuses
             if row.name == name and row.state.running is not None
-            if (at := instant.read(row.state.running.started_at)) is not None
+            if (start := instant.read(row.state.running.started_at)) is not None
         ),
         default=None,
     )
@@ -236,7 +236,7 @@ def _of_init(target: Target, name: str, pods: Sequence[SeenPod]) -> Cause:
     )
 
 
-def _rejected(target: Target) -> Iterator[Cause]:
+def _rejected_pods(target: Target) -> Iterator[Cause]:
     """Yield the nodes whose kubelet does not admit or keep the pods, while some are missing."""
     failed: dict[tuple[str, str], list[SeenPod]] = {}
     for pod in target.failed:
@@ -255,7 +255,7 @@ def _rejected(target: Target) -> Iterator[Cause]:
         yield target.cause(
             CauseCode.CONTAINER_CONFIG,
             f"the kubelet of node {node} has {verb} {target.some(pods)}{target.facts.ago(since)} "
-            f"({reason}): {short(message).rstrip('.')}",
+            f"({reason}): {shorten(message).rstrip('.')}",
             sign.fix,
             f"kubectl {'cordon' if device else 'describe node'} {shlex.quote(node)}",
             pods,

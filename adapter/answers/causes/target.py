@@ -10,7 +10,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.managers import Manager
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
@@ -65,23 +65,23 @@ class Target:
             command: that shows more or changes another object; or a change of the target, which is
                 made where it lasts.
         """
-        names = tuple(sorted(each.pod.ref.name for each in pods))
+        names = tuple(sorted(pod.pod.ref.name for pod in pods))
         if isinstance(command, ObjectChange):
             if self.hpa.kind == "StatefulSet" and names:
                 fix += f", then delete {names[0]}: a StatefulSet does not replace a pod that is "
                 fix += "not ready"
-            lasts = lasting(self.changed, command._replace(words=fix))
+            lasts = make_lasting(self.changed, command._replace(words=fix))
             fix, command = lasts.advice(fix), lasts.command
         return Cause(code, subject or self.subject, text, fix, command, names, since)
 
     def some(self, pods: Sequence[SeenPod]) -> str:
         """Return ``2 pods (llm-a, llm-b)``."""
-        names = sorted(each.pod.ref.name for each in pods)
+        names = sorted(pod.pod.ref.name for pod in pods)
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         return f"{count(len(names), 'pod')} ({shown})"
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a message of another program as one line of bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
@@ -98,8 +98,8 @@ def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None =
     if not pods and selector is not None:
         pods = [
             pod
-            for pod in facts.selected(hpa.namespace, selector)
+            for pod in facts.select_pods(hpa.namespace, selector)
             if (top := facts.top(pod)) is None or facts.workload(top) is None
         ]
-    failed = facts.failed(hpa.of, inner)
+    failed = facts.failed_pods(hpa.of, inner)
     return Target(facts, hpa, facts.workload(hpa.of), inner, pods, failed)

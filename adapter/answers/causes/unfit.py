@@ -14,13 +14,13 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from adapter.answers.causes import fixes, gpunodes, nodeautoscalers
-from adapter.answers.causes.amounts import asked, held_amounts, number
+from adapter.answers.causes.amounts import find_amount_holders, number, requested_amounts
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
-from adapter.answers.causes.holders import held
+from adapter.answers.causes.holders import find_gpu_holders
 from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, NEW_NODE, PLACES, VOLUME_ZONE
 from adapter.answers.causes.signs import Sign, sign_of
-from adapter.answers.causes.target import Target, short
+from adapter.answers.causes.target import Target, shorten
 from adapter.pipeline.cluster.changes import ObjectChange
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
@@ -65,20 +65,20 @@ def cause(
         return _of_devices(target, pods, message)
     change = fixes.edit(target.changed)
     short_of = [name for name in names if f"insufficient {name}".lower() in lower]
-    said = nodeautoscalers.said(target.facts, pods)
+    verdict = nodeautoscalers.last_verdict(target.facts, pods)
     lack = (
-        _unlabelled(target, pods, nodes)
-        or _not_offered(target, nodes, short_of, scaling=bool(said))
-        or _too_large(pods[0], nodes, lower)
+        _missing_labels(target, pods, nodes)
+        or _missing_resources(target, nodes, short_of, scaling=bool(verdict))
+        or _too_large_request(pods[0], nodes, lower)
     )
     if lack is not None:
         return _cause(target, pods, lack.text, lack.fix, change)
-    signs = _signs(f"{said.lower()} {lower}")
-    if not signs and said.partition("nsufficient ")[1]:
+    signs = _signs(f"{verdict.lower()} {lower}")
+    if not signs and verdict.partition("nsufficient ")[1]:
         signs = [NEW_NODE]  # the autoscaler counts what a new node would lack
-    lacks = held_amounts(target, pods, nodes, names, message)
-    holder = held(target, pods, nodes, names) or lacks
-    more = f"; the node autoscaler says: {said}" if said else ""
+    lacks = find_amount_holders(target, pods, nodes, names, message)
+    holder = find_gpu_holders(target, pods, nodes, names) or lacks
+    more = f"; the node autoscaler says: {verdict}" if verdict else ""
     if holder is not None and (not signs or holder.urgent):
         return _cause(target, pods, f"{holder.text}{more}", holder.fix, holder.command)
     text = f"{message}{f'; {holder.text}' if holder is not None else ''}{more}"
@@ -111,11 +111,11 @@ def _names(claims: Sequence[KubeKey]) -> str:
     return ", ".join(sorted(key.name for key in claims))
 
 
-def _signs(said: str) -> list[Sign]:
+def _signs(message: str) -> list[Sign]:
     """Return what each reason of the scheduler means: labels and taints of nodes count if they are
     the only reason, because nodes of other kinds have them in every cluster."""
-    found = [sign for sign in PLACES if sign_of([sign], said)]
-    return [sign for sign in found if sign not in LABELS] or found
+    signs = [sign for sign in PLACES if sign_of([sign], message)]
+    return [sign for sign in signs if sign not in LABELS] or signs
 
 
 def _cause(
@@ -132,7 +132,7 @@ def _cause(
     return target.cause(CauseCode.UNSCHEDULABLE, f"{wait}: {text}", fix, command, pods, since)
 
 
-def unseen(target: Target, pods: Sequence[SeenPod]) -> Cause:
+def unseen_pods(target: Target, pods: Sequence[SeenPod]) -> Cause:
     """Return that no scheduler has looked at pods: they have no condition ``PodScheduled``."""
     name = pods[0].spec.scheduler_name or "default-scheduler"
     since = min(pod.pod.born for pod in pods)
@@ -160,7 +160,7 @@ def _of_volume(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     for key in claims:
         rows = target.facts.events_of(key, "ProvisioningFailed", "FailedBinding")
         if why := max(rows, key=lambda row: row.last or 0.0, default=None):
-            text = f"{message}: claim {key.name}: {short(why.message)}"
+            text = f"{message}: claim {key.name}: {shorten(why.message)}"
             break
     else:
         text = f"{message} (claim {_names(claims) or 'unknown'})"
@@ -177,21 +177,21 @@ def _of_devices(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     """A claim of devices (DRA) for which no node has any."""
     slices = target.facts.slices
     drivers = sorted({row.spec.driver for row in slices or () if row.spec.driver})
-    known = ""
+    detail = ""
     if drivers:
-        known = f"; the drivers of this cluster are {', '.join(drivers[:_SHOWN])}"
+        detail = f"; the drivers of this cluster are {', '.join(drivers[:_SHOWN])}"
     elif slices is not None:
-        known = "; no driver has published a device: there is no ResourceSlice"
+        detail = "; no driver has published a device: there is no ResourceSlice"
     claims = ", ".join(sorted(row.name for row in pods[0].spec.resource_claims)) or "devices"
     namespace = shlex.quote(target.hpa.namespace)
-    text = f"no node has a device for the claim {claims} ({message}){known}"
+    text = f"no node has a device for the claim {claims} ({message}){detail}"
     fix = (
         "install the DRA driver of the claim's DeviceClass, or see its pods on the GPU nodes; or "
         "name a class in the claim whose devices exist"
     )
     command = f"kubectl -n {namespace} describe resourceclaims"
     if "not found" in message or "does not exist" in message or "not created yet" in message:
-        text = f"the claim {claims} is not complete: {message}{known}"
+        text = f"the claim {claims} is not complete: {message}{detail}"
         fix = (
             "create the ResourceClaim, ResourceClaimTemplate or DeviceClass that is missing, or "
             "correct its name in the pod template"
@@ -200,10 +200,12 @@ def _of_devices(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     return _cause(target, pods, text, fix, command)
 
 
-def _unlabelled(target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNode]) -> _Lack | None:
+def _missing_labels(
+    target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNode]
+) -> _Lack | None:
     """Return which labels of the selectors no node has; None if a node has them all."""
-    known, spec = target.facts.nodes, pods[0].spec
-    if not known or nodes or not (spec.node_selector or spec.node_terms):
+    listed, spec = target.facts.nodes, pods[0].spec
+    if not listed or nodes or not (spec.node_selector or spec.node_terms):
         return None
     wanted: list[tuple[str, str, tuple[str, ...]]] = [
         ("nodeSelector", key, (value,)) for key, value in spec.node_selector.items()
@@ -214,8 +216,8 @@ def _unlabelled(target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNod
         for row in term.get("matchExpressions") or ()
         if row.get("operator") == "In"
     ]
-    lacks = {text: at for at, key, values in wanted if (text := _label(known, key, values))}
-    fields = " and ".join(sorted({*lacks.values()} or {at for at, _, _ in wanted}))
+    lacks = {text: field for field, key, values in wanted if (text := _label(listed, key, values))}
+    fields = " and ".join(sorted({*lacks.values()} or {field for field, _, _ in wanted}))
     what = " and ".join(lacks) or f"all labels of {fields} together"
     these = "this label" if len(lacks) == 1 else "these labels"
     return _Lack(
@@ -233,7 +235,7 @@ def _label(nodes: Sequence[SeenNode], key: str, wanted: Sequence[str]) -> str:
     return f"{key}={' or '.join(wanted)}{f' (nodes have {shown})' if values else ''}"
 
 
-def _not_offered(
+def _missing_resources(
     target: Target, nodes: Sequence[SeenNode], names: Sequence[str], *, scaling: bool
 ) -> _Lack | None:
     """Return that no node which the pods select has their GPU resource; None if one does, or if a
@@ -241,7 +243,7 @@ def _not_offered(
     """
     if not names or not nodes:
         return None
-    offered = set(_offered(target, nodes))
+    offered = set(_offered_resources(target, nodes))
     what = " or ".join(names)
     if offered & set(names):
         return None
@@ -253,7 +255,9 @@ def _not_offered(
             "configuration",
         )
     others = [
-        node for node in target.facts.nodes or () if set(_offered(target, [node])) & set(names)
+        node
+        for node in target.facts.nodes or ()
+        if set(_offered_resources(target, [node])) & set(names)
     ]
     if others:
         name = others[0].name
@@ -271,7 +275,7 @@ def _not_offered(
     )
 
 
-def _offered(target: Target, nodes: Sequence[SeenNode]) -> Iterator[str]:
+def _offered_resources(target: Target, nodes: Sequence[SeenNode]) -> Iterator[str]:
     for node in nodes:
         for name in node.status.capacity:
             if target.facts.resources.is_device(name) and gpunodes.amount(
@@ -280,26 +284,26 @@ def _offered(target: Target, nodes: Sequence[SeenNode]) -> Iterator[str]:
                 yield name
 
 
-def _too_large(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack | None:
+def _too_large_request(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack | None:
     """Return the request that is larger than every node, of those that the scheduler names; None
     if a node is large enough."""
-    for name, wanted in asked(pod).items():
+    for name, wanted in requested_amounts(pod).items():
         if f"insufficient {name}".lower() not in message:
             continue
         rows = [node.status.allocatable[name] for node in nodes if name in node.status.allocatable]
         if rows and wanted > max(map(number, rows)):
             most = max(rows, key=number)
             return _Lack(
-                f"they ask for {_shown(pod, name, wanted)} {name}, and the largest of these nodes "
-                f"offers {most}",
+                f"they ask for {_request_text(pod, name, wanted)} {name}, and the largest of these "
+                f"nodes offers {most}",
                 f"lower requests.{name} in the pod template to less than {most}, or add larger "
                 "nodes",
             )
     return None
 
 
-def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:
+def _request_text(pod: SeenPod, name: str, amount: Decimal) -> str:
     """Return the amount that a pod asks for, as its only container has it."""
     rows = [{**row.resources.limits, **row.resources.requests} for row in pod.spec.containers]
-    given = [str(row[name]) for row in rows if name in row]
-    return given[0] if len(given) == 1 else f"{amount.normalize():f}"
+    amounts = [str(row[name]) for row in rows if name in row]
+    return amounts[0] if len(amounts) == 1 else f"{amount.normalize():f}"

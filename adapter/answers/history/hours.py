@@ -74,8 +74,8 @@ class Hour(NamedTuple):
         if place < 0:
             return None
         # The other subjects of the block are skipped, and not built.
-        found = _raws(inflated(self.blocks[place])).get(subject)
-        return None if found is None else _minutes(found)
+        raw = _raws(inflate_block(self.blocks[place])).get(subject)
+        return None if raw is None else _minutes(raw)
 
     def each(self) -> Iterator[dict[str, Minutes]]:
         """Yield the subjects of each block."""
@@ -89,7 +89,7 @@ _block = msgspec.json.Decoder(dict[str, Minutes]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def closed(rows: Mapping[str, tuple[str, int, array[float]]]) -> Iterator[tuple[str, bytes]]:
+def deflate_hour(rows: Mapping[str, tuple[str, int, array[float]]]) -> Iterator[tuple[str, bytes]]:
     """Yield the first subject and the bytes of each block.
 
     Args:
@@ -104,10 +104,12 @@ def closed(rows: Mapping[str, tuple[str, int, array[float]]]) -> Iterator[tuple[
 
 
 def _columns(metric: str, width: int, points: array[float]) -> Minutes:
-    return Minutes(metric, [[plain(each) for each in points[at::width]] for at in range(width)])
+    return Minutes(
+        metric, [[noted_point(point) for point in points[at::width]] for at in range(width)]
+    )
 
 
-def plain(number: float) -> float | None:
+def noted_point(number: float) -> float | None:
     """Return a point as it was noted: None for NaN, without the digits of a 32-bit number."""
     if math.isnan(number):
         return None
@@ -116,7 +118,7 @@ def plain(number: float) -> float | None:
     return float(f"{number:.{_DIGITS}g}")
 
 
-def inflated(block: bytes) -> bytes:
+def inflate_block(block: bytes) -> bytes:
     """Return the JSON of a block.
 
     Raises:
@@ -139,12 +141,12 @@ def subjects_of(block: bytes) -> dict[str, Minutes]:
         HourError: it has another form.
     """
     try:
-        return _block(inflated(block))
+        return _block(inflate_block(block))
     except msgspec.DecodeError as error:
         raise HourError(f"a block has another form: {error}") from None
 
 
-def checked(blocks: Iterable[bytes], columns: Mapping[str, Sequence[str]], states: int) -> Hour:
+def read_hour(blocks: Iterable[bytes], columns: Mapping[str, Sequence[str]], states: int) -> Hour:
     """Return the hour of blocks that another process has made.
 
     Args:
@@ -159,13 +161,13 @@ def checked(blocks: Iterable[bytes], columns: Mapping[str, Sequence[str]], state
     firsts: list[str] = []
     taken: list[bytes] = []
     for block in blocks:
-        found = subjects_of(block)
-        if not found:
+        subjects = subjects_of(block)
+        if not subjects:
             continue
-        names = list(found)
+        names = list(subjects)
         if names != sorted(names) or (firsts and names[0] <= firsts[-1]):
             raise HourError("the subjects are not in order")
-        for name, minutes in found.items():
+        for name, minutes in subjects.items():
             kind = columns.get(name.partition(" ")[0], ())
             longest = max(map(len, minutes.columns), default=0)
             if not kind or len(minutes.columns) != len(kind) or longest > MINUTES:

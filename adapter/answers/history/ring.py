@@ -21,9 +21,9 @@ from adapter.answers.history.hours import (
     HourError,
     Minutes,
     StoredHour,
-    checked,
-    closed,
-    plain,
+    deflate_hour,
+    noted_point,
+    read_hour,
 )
 from adapter.answers.judgement.states import ORDER
 from apiservice.runtime.steps import Steps
@@ -69,7 +69,7 @@ class NotedPast(NamedTuple):
     def states(self) -> list[str | None]:
         """Return the state of an HPA in each minute."""
         numbers = self.columns["state"]
-        return [None if each is None else _STATES[int(each)] for each in numbers]
+        return [None if number is None else _STATES[int(number)] for number in numbers]
 
 
 def subject(kind: str, name: str, namespace: str = "") -> str:
@@ -145,20 +145,20 @@ class HistoryRing:
             row: one number for each of its columns; None for a missing one.
             metric: what the first columns are about. Those of another metric end with it.
         """
-        kept = self._open.get(name)
-        if kept is None:
+        entry = self._open.get(name)
+        if entry is None:
             if not self._has_room(len(row)):
                 self.left_out += 1
                 return
-            kept = metric, array("f")
-        known, points = kept
-        if known != metric:
+            entry = metric, array("f")
+        old_metric, points = entry
+        if old_metric != metric:
             _forget(points, len(row))
         place = self.last % MINUTES * len(row)
         del points[place:]  # another process may have noted this minute too
         points.extend([NONE] * (place - len(points)))
         digits = _DIGITS[name.partition(" ")[0]]
-        points.extend(map(_point, (_rounded(row[0], digits), *row[1:])))
+        points.extend(map(_point, (_round_number(row[0], digits), *row[1:])))
         self._open[name] = metric, points
 
     def _has_room(self, width: int) -> bool:
@@ -180,38 +180,40 @@ class HistoryRing:
         """
         first = max(self.last - minutes + 1, 0)
         columns = COLUMNS[name.partition(" ")[0]]
-        found: list[tuple[int, Minutes]] = []
+        hours: list[tuple[int, Minutes]] = []
         metric = ""
         for hour, part in self._hours_of(name, first // MINUTES):
-            found.append((hour, part))
+            hours.append((hour, part))
             metric = part.metric
-        if not found:
+        if not hours:
             return None
-        start = max(first, found[0][0] * MINUTES)
+        start = max(first, hours[0][0] * MINUTES)
         rows: list[Column] = [[None] * (self.last - start + 1) for _ in columns]
-        for hour, part in found:
-            at = hour * MINUTES - start
-            own = 0 if part.metric == metric else _OF_METRIC
-            for row, column in zip(rows[own:], part.columns[own:], strict=True):
-                place = max(0, at)
-                kept = column[max(0, -at) :][: len(row) - place]
-                row[place : place + len(kept)] = kept
+        for hour, part in hours:
+            offset = hour * MINUTES - start
+            skipped = 0 if part.metric == metric else _OF_METRIC
+            for row, column in zip(rows[skipped:], part.columns[skipped:], strict=True):
+                place = max(0, offset)
+                numbers = column[max(0, -offset) :][: len(row) - place]
+                row[place : place + len(numbers)] = numbers
         gap = (None,) * len(columns)
-        known = (place for place, point in enumerate(zip(*rows, strict=True)) if point != gap)
-        before = next(known, len(rows[0]))
-        named = {name: row[before:] for name, row in zip(columns, rows, strict=True)}
-        return NotedPast((start + before) * MINUTE, metric, named)
+        filled = (place for place, point in enumerate(zip(*rows, strict=True)) if point != gap)
+        before = next(filled, len(rows[0]))
+        by_name = {name: row[before:] for name, row in zip(columns, rows, strict=True)}
+        return NotedPast((start + before) * MINUTE, metric, by_name)
 
     def _hours_of(self, name: str, since: int) -> Iterator[tuple[int, Minutes]]:
         for hour, blocks in self._closed.items():
             if hour >= since and (part := blocks.find(name)) is not None:
                 yield hour, part
-        if (kept := self._open.get(name)) is not None:
-            metric, points = kept
+        if (entry := self._open.get(name)) is not None:
+            metric, points = entry
             width = _width(name)
             yield (
                 self._hour,
-                Minutes(metric, [[plain(x) for x in points[at::width]] for at in range(width)]),
+                Minutes(
+                    metric, [[noted_point(x) for x in points[at::width]] for at in range(width)]
+                ),
             )
 
     @property
@@ -224,7 +226,7 @@ class HistoryRing:
         """The hours with points, in order."""
         return [*self._closed, *([self._hour] if self._open else [])]
 
-    def stored(self, hour: int) -> Steps[StoredHour | None]:
+    def stored_hour(self, hour: int) -> Steps[StoredHour | None]:
         """Return an hour, in steps, as another process takes it; None if it is not kept.
 
         Only the open hour takes time: its points are deflated.
@@ -247,7 +249,7 @@ class HistoryRing:
         current = int(now // (MINUTES * MINUTE))
         if not current - HOURS <= stored.hour <= current:
             return
-        hour = checked(stored.blocks, COLUMNS, len(_STATES))
+        hour = read_hour(stored.blocks, COLUMNS, len(_STATES))
         # At the end of an hour, this process notes it until it notes the first minute of the next.
         if stored.hour in (current, self._hour):
             self._join(hour, stored.hour)
@@ -262,14 +264,14 @@ class HistoryRing:
         for block in hour.each():
             for name, part in block.items():
                 rows = zip_longest(*part.columns)
-                theirs = array("f", (_point(each) for row in rows for each in row))
-                metric, own = self._open.get(name, (part.metric, array("f")))
+                theirs = array("f", (_point(point) for row in rows for point in row))
+                metric, ours = self._open.get(name, (part.metric, array("f")))
                 if metric != part.metric:
                     _forget(theirs, len(part.columns))
                 if name in self._open or self._has_room(len(part.columns)):
-                    known = zip(own, theirs, strict=False)
-                    shared = [y if math.isnan(x) else x for x, y in known]
-                    rest = max(own, theirs, key=len)[len(shared) :]
+                    pairs = zip(ours, theirs, strict=False)
+                    shared = [y if math.isnan(x) else x for x, y in pairs]
+                    rest = max(ours, theirs, key=len)[len(shared) :]
                     self._open[name] = metric, array("f", shared) + rest
 
     def _close(self) -> Steps[None]:
@@ -298,15 +300,15 @@ class HistoryRing:
     def _open_again(self, number: int) -> None:
         """Open an hour. If it was closed before, go on with it."""
         self._hour = number
-        known = self._take_out(number)
-        if known is not None:
-            self._join(known, number)
+        hour = self._take_out(number)
+        if hour is not None:
+            self._join(hour, number)
 
     def _blocks(self, firsts: list[str], blocks: list[bytes]) -> Steps[None]:
         rows = {
             name: (metric, _width(name), points) for name, (metric, points) in self._open.items()
         }
-        for first, block in closed(rows):
+        for first, block in deflate_hour(rows):
             firsts.append(first)
             blocks.append(block)
             yield
@@ -329,7 +331,7 @@ def _width(name: str) -> int:
     return len(COLUMNS[name.partition(" ")[0]])
 
 
-def _rounded(number: float | None, digits: int) -> float | None:
+def _round_number(number: float | None, digits: int) -> float | None:
     return None if number is None else float(f"{number:.{digits}g}")
 
 
@@ -339,5 +341,5 @@ def _point(number: float | None) -> float:
 
 def _forget(points: array[float], width: int) -> None:
     """Remove the numbers of another metric."""
-    for at in range(0, len(points), width):
-        points[at : at + _OF_METRIC] = array("f", [NONE] * _OF_METRIC)
+    for place in range(0, len(points), width):
+        points[place : place + _OF_METRIC] = array("f", [NONE] * _OF_METRIC)

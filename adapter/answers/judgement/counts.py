@@ -62,9 +62,9 @@ class HpaCounts:
 
     def __init__(self, states: Iterable[ScalingState], noun: str = "HPA") -> None:
         self.noun = noun
-        found = Counter(states)
-        self.total = found.total()
-        self._counts = {row: sum(found[state] for state in row.states) for row in CLASSES}
+        by_state = Counter(states)
+        self.total = by_state.total()
+        self._counts = {row: sum(by_state[state] for state in row.states) for row in CLASSES}
 
     def rows(self) -> list[tuple[HpaClass, int]]:
         """Return the classes that have an HPA, the worst first."""

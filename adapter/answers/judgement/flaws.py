@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from adapter.hpa import quantity
 from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
-from adapter.pipeline.attribution.serieslabels import parsed, selector_faults
+from adapter.pipeline.attribution.serieslabels import parse_selector, selector_faults
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.targetfit import (
     AGGREGATE,
@@ -101,20 +101,20 @@ def flaws_of(
         selects: the pods of a replica that the controller reads; None if ``labels`` show it, as
             those that all pods of the workload have.
     """
-    found: list[Flaw] = []
+    flaws: list[Flaw] = []
     if selects is None:
         selects = selects_of(hpa.kind, labels)
-    for asked in _asked(hpa, metrics, triggers):
-        at = asked.trigger.place if asked.trigger is not None else None
-        for misfit in _misfits(hpa, asked, labels, selects, on_mig=on_mig):
+    for served in _served_metrics(hpa, metrics, triggers):
+        trigger_place = served.trigger.place if served.trigger is not None else None
+        for misfit in _misfits(hpa, served, labels, selects, on_mig=on_mig):
             guess = f"; did you mean {misfit.number}?" if misfit.kind is MisfitKind.UNIT else ""
-            found.append(Flaw(asked.place, f"{misfit.text}{guess}", misfit, at))
-        if asked.trigger is None:
-            found += _selector(asked)
-    return found
+            flaws.append(Flaw(served.place, f"{misfit.text}{guess}", misfit, trigger_place))
+        if served.trigger is None:
+            flaws += _selector_flaws(served)
+    return flaws
 
 
-def _asked(
+def _served_metrics(
     hpa: ShownHpa, metrics: Mapping[str, Metric], triggers: Sequence[AskedTrigger]
 ) -> Iterator[_Asked]:
     for place, shown in enumerate(hpa.metrics):
@@ -133,13 +133,13 @@ def _asked(
 
 def _misfits(
     hpa: ShownHpa,
-    asked: _Asked,
+    served_metric: _Asked,
     labels: Mapping[str, str] | None,
     selects: Selects,
     *,
     on_mig: bool,
 ) -> Iterator[Misfit]:
-    _, shown, name, metric, trigger = asked
+    _, shown, name, metric, trigger = served_metric
     aggregate = aggregate_of(shown.selector)
     if trigger is not None:
         aggregate = trigger.metadata.get(AGGREGATE, "")
@@ -155,7 +155,7 @@ def _misfits(
         shown.target_type,
         number,
         metric.high,
-        _own(hpa, asked, labels),
+        _is_own(hpa, served_metric, labels),
         on_mig,
         metric.scope,
         selects,
@@ -164,15 +164,15 @@ def _misfits(
     yield from misfits(target, averaged=shown.type == "Pods")
 
 
-def _own(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> bool | None:
+def _is_own(hpa: ShownHpa, served_metric: _Asked, labels: Mapping[str, str] | None) -> bool | None:
     """Return whether the metric is about the pods that are scaled; None if it is not known."""
-    _, shown, name, _, trigger = asked
+    _, shown, name, _, trigger = served_metric
     target = (hpa.kind, hpa.scales.name)
     if shown.type == "Pods":
         return True
     if shown.type == "Object":
         return object_is_own(name, shown.described, target)
-    selector = parsed(shown.selector)
+    selector = parse_selector(shown.selector)
     if trigger is not None:
         if not trigger.metadata.get("podSelector"):
             return True
@@ -180,10 +180,12 @@ def _own(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> bool
     return selector_is_own(name, selector, target, labels)
 
 
-def _selector(asked: _Asked) -> Iterator[Flaw]:
+def _selector_flaws(served_metric: _Asked) -> Iterator[Flaw]:
     """Yield why the selector of the metric never selects a series, or promises nothing."""
-    if not asked.shown.selector and not asked.metric.promised:
+    if not served_metric.shown.selector and not served_metric.metric.promised:
         return
-    selector = parsed(asked.shown.selector or {})
-    for why in selector_faults(selector, asked.name, asked.shown.type) if selector else ():
-        yield Flaw(asked.place, f"the selector of {asked.name} {why}")
+    selector = parse_selector(served_metric.shown.selector or {})
+    if not selector:
+        return
+    for why in selector_faults(selector, served_metric.name, served_metric.shown.type):
+        yield Flaw(served_metric.place, f"the selector of {served_metric.name} {why}")

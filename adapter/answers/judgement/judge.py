@@ -22,7 +22,7 @@ from typing import Final
 
 from adapter.answers.causes.cause import CauseCode
 from adapter.answers.judgement.evidence import HpaEvidence
-from adapter.answers.judgement.readings import MetricReading, leading, readings_of
+from adapter.answers.judgement.readings import MetricReading, leading_reading, readings_of
 from adapter.answers.judgement.states import HpaJudgement, ScalingState
 from adapter.figures import age, count
 from adapter.pipeline.cluster.hpas import ShownCondition
@@ -46,35 +46,35 @@ _WAKING: Final = ("Object", "External")
 """Types of metrics that have a value without any pod of the target."""
 
 
-def judge(seen: HpaEvidence) -> HpaJudgement:
+def judge(evidence: HpaEvidence) -> HpaJudgement:
     """Return the state of an HPA."""
-    found = _Judge(seen)
+    steps = _Judge(evidence)
     return (
-        found.unsynced()
-        or found.stopped()
-        or found.at_zero()
-        or found.behind()
-        or found.overloaded()
-        or found.flawed()
-        or found.incomplete()
-        or found.moving()
-        or found.held()
-        or found.healthy()
+        steps.unsynced()
+        or steps.stopped()
+        or steps.at_zero()
+        or steps.behind()
+        or steps.overloaded()
+        or steps.flawed()
+        or steps.incomplete()
+        or steps.moving()
+        or steps.held()
+        or steps.healthy()
     )
 
 
 class _Judge:
     """The steps of :func:`judge`, in the order in which they are asked."""
 
-    def __init__(self, seen: HpaEvidence) -> None:
-        hpa = seen.hpa
-        self._seen, self._hpa, self._now = seen, hpa, seen.now
+    def __init__(self, evidence: HpaEvidence) -> None:
+        hpa = evidence.hpa
+        self._seen, self._hpa, self._now = evidence, hpa, evidence.now
         self._conditions = {row.type: row for row in hpa.conditions}
-        self._readings = readings_of(hpa) if seen.metrics is None else seen.metrics
+        self._readings = readings_of(hpa) if evidence.metrics is None else evidence.metrics
         self._size, self._wanted = hpa.current, hpa.desired
         high = 1.0 + hpa.tolerances[1] + _ROUNDING
         over = [row for row in self._readings if row.ratio is not None and row.ratio > high]
-        self._exceeded = leading(over) if over else None
+        self._exceeded = leading_reading(over) if over else None
         self._lost = [row for row in self._readings if row.value is None]
         if self._out_of_bounds:
             self._lost = []  # the controller corrects the size before it reads metrics
@@ -107,10 +107,10 @@ class _Judge:
             return self._asleep(active)
         for row in (self._conditions.get("AbleToScale"), active):
             if row is not None and row.status != "True":
-                at = "" if self._size is None else f" at {self._size}"
+                at_size = "" if self._size is None else f" at {self._size}"
                 # The controller says the same of many HPAs. Why no pod has a value differs.
                 lacking = self._lacking if row is active else ""
-                text = f"stuck{at}: {'; '.join(filter(None, (lacking, _why(row))))}"
+                text = f"stuck{at_size}: {'; '.join(filter(None, (lacking, _why(row))))}"
                 return HpaJudgement(ScalingState.STUCK, text, row.reason, row.since)
         return None
 
@@ -146,14 +146,14 @@ class _Judge:
         """The controller scaled the target to 0, and looks at metrics that can wake it."""
         if self._size != 0 or self._wanted not in (0, None) or self._out_of_bounds:
             return None
-        own = (self._hpa.kind, self._hpa.scales.name)
-        described = {row.name for row in self._hpa.metrics if row.described == own}
+        target = (self._hpa.kind, self._hpa.scales.name)
+        described = {row.name for row in self._hpa.metrics if row.described == target}
         waking = (row.name for row in self._readings if row.type in _WAKING)
         names = [name for name in dict.fromkeys(waking) if name not in described]
         if not names:
             text = "at zero: metrics of its own pods never wake it"
             return HpaJudgement(ScalingState.IMPAIRED, text, since=self._hpa.last_scale)
-        text = f"at zero: {_listed(names)} wakes it"
+        text = f"at zero: {_join_names(names)} wakes it"
         if self._lost:
             return HpaJudgement(ScalingState.INCOMPLETE, f"{text}; {self._without}")
         return HpaJudgement(ScalingState.AT_ZERO, text, since=self._hpa.last_scale)
@@ -237,27 +237,27 @@ class _Judge:
         by, since = self._holder_out()
         if not by:
             return None
-        at = "" if self._size is None else f" at {self._size}"
-        text = f"overloaded{at}, held by {by}{self._because(': ')}"
+        at_size = "" if self._size is None else f" at {self._size}"
+        text = f"overloaded{at_size}, held by {by}{self._because(': ')}"
         return HpaJudgement(ScalingState.OVERLOADED, text, by, since)
 
     def _holder_out(self) -> tuple[str, float | None]:
         """Return what keeps the HPA from scaling out, and since when; empty if pods start."""
         hpa, limited = self._hpa, self._limited
         reason = "" if limited is None else limited.reason
-        held = limited.since if limited is not None else hpa.last_scale
+        since = limited.since if limited is not None else hpa.last_scale
         able = self._conditions.get("AbleToScale")
         # Where the controller says that nothing limits it, a limit would change nothing.
         bounded = limited is not None or "ScalingLimited" not in self._conditions
         if reason == "TooManyReplicas" or (bounded and (hpa.desired or 0) >= hpa.high):
             most = f"maxReplicas {hpa.high}"
-            return (f"{self._without_value} and {most}" if self._outweighed else most), held
+            return (f"{self._without_value} and {most}" if self._outweighed else most), since
         if hpa.never_out and bounded:
-            return "behavior.scaleUp, which is Disabled", held
+            return "behavior.scaleUp, which is Disabled", since
         if able is not None and able.reason in ("ScaleUpStabilized", "BackoffBoth"):
             return "the stabilization window of behavior.scaleUp", able.since
         if reason == "ScaleUpLimit":
-            return "the scale rate", held
+            return "the scale rate", since
         return self._pods_hold()
 
     @property
@@ -269,8 +269,8 @@ class _Judge:
         pods, over = self._seen.pods, self._exceeded
         if pods is None or over is None or over.type != "Pods" or not pods.without_value:
             return False
-        counted, known = pods.ready + pods.unready, pods.ready - pods.without_value
-        ratio = (over.ratio or 0.0) * known / counted
+        counted, with_value = pods.ready + pods.unready, pods.ready - pods.without_value
+        ratio = (over.ratio or 0.0) * with_value / counted
         return ratio <= 1.0 + self._hpa.tolerances[1] + _ROUNDING
 
     @property
@@ -347,8 +347,10 @@ class _Judge:
         by, since = self._holder_in()
         if not by:
             return None
-        at = "" if self._size is None else f" at {self._size}"
-        return HpaJudgement(ScalingState.HELD, f"held{at} by {by}{self._because(': ')}", by, since)
+        at_size = "" if self._size is None else f" at {self._size}"
+        return HpaJudgement(
+            ScalingState.HELD, f"held{at_size} by {by}{self._because(': ')}", by, since
+        )
 
     def _holder_in(self) -> tuple[str, float | None]:
         hpa, limited, able = self._hpa, self._limited, self._conditions.get("AbleToScale")
@@ -366,7 +368,7 @@ class _Judge:
 
     def healthy(self) -> HpaJudgement:
         """Nothing is wrong."""
-        best = _best(self._readings)
+        best = _best_reading(self._readings)
         above = best is not None and best.ratio is not None and best.ratio > 1
         close = ", within the tolerance" if above else ""
         text = f"{self._move}{self._because(': ')}{close}"
@@ -390,7 +392,7 @@ class _Judge:
 
     def _because(self, before: str) -> str:
         """Return the metric that is highest against its target, and those without a value."""
-        best = _best(self._readings)
+        best = _best_reading(self._readings)
         parts = [] if best is None else [best.words]
         if self._lost:
             parts.append(self._without)
@@ -413,12 +415,12 @@ class _Judge:
         return size not in (None, 0) and not self._hpa.low <= (size or 0) <= self._hpa.high
 
 
-def _best(readings: Sequence[MetricReading]) -> MetricReading | None:
-    found = leading(readings)
-    return None if found is None or found.ratio is None else found
+def _best_reading(readings: Sequence[MetricReading]) -> MetricReading | None:
+    reading = leading_reading(readings)
+    return None if reading is None or reading.ratio is None else reading
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else [*names])
 
 

@@ -49,11 +49,11 @@ def readings_of(hpa: ShownHpa) -> tuple[MetricReading, ...]:
     return tuple(_reading(metric) for metric in hpa.metrics)
 
 
-def leading(readings: Sequence[MetricReading]) -> MetricReading | None:
+def leading_reading(readings: Sequence[MetricReading]) -> MetricReading | None:
     """Return the metric with the highest value against its target; else the first one."""
-    known = [(ratio, row) for row in readings if (ratio := row.ratio) is not None]
-    if known:
-        return max(known, key=lambda pair: pair[0])[1]
+    ratios = [(ratio, row) for row in readings if (ratio := row.ratio) is not None]
+    if ratios:
+        return max(ratios, key=lambda pair: pair[0])[1]
     return readings[0] if readings else None
 
 

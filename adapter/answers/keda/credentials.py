@@ -79,13 +79,14 @@ class Credentials:
         return _configuration(material)
 
     def _read(self, now: float) -> _Material:
-        seen = self._stamp()  # before reading: a change while reading is noticed at the next check
+        # Before reading: a change while reading is noticed at the next check.
+        stamped = self._stamp()
         validity = read_pair(self._files, now).validity
         try:
             certificate, key = self._files.certificate.read_bytes(), self._files.key.read_bytes()
         except OSError as error:
             raise CertificatePairError(f"{error.filename}: {error.strerror}") from error
-        return _Material(seen, validity, certificate, key, _client_ca(self._client_ca))
+        return _Material(stamped, validity, certificate, key, _client_ca(self._client_ca))
 
     def _stamp(self) -> Stamp:
         ca = (self._client_ca,) if self._client_ca else ()

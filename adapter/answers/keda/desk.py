@@ -53,7 +53,7 @@ class Desk:
         end = perf_counter() + self._share
         while self._waiting:
             namespace, calls = next(iter(self._waiting.items()))
-            if _ended(*calls[0]):
+            if _take_step(*calls[0]):
                 calls.popleft()
             if calls:
                 self._waiting.move_to_end(namespace)
@@ -65,7 +65,7 @@ class Desk:
             asyncio.get_running_loop().call_soon(self._work)
 
 
-def _ended(work: Steps[Any], future: asyncio.Future[Any]) -> bool:
+def _take_step(work: Steps[Any], future: asyncio.Future[Any]) -> bool:
     """Take a step of a call; return whether it was the last."""
     if future.done():  # its call was cancelled
         work.close()

@@ -37,7 +37,7 @@ class Failures:
             self._minute, self._lines = int(now // 60), 0
         self._lines += 1
         if self._lines < _LINES:
-            log.warning("trigger has no value", **_named(ref), reason=reason[:_LONGEST])
+            log.warning("trigger has no value", **_log_fields(ref), reason=reason[:_LONGEST])
         elif self._lines == _LINES:
             log.warning(
                 "many triggers have no value; further ones are not logged in this minute",
@@ -48,7 +48,7 @@ class Failures:
         """Record that the trigger has a value."""
         if self._failing and (key := _key(ref)) in self._failing:
             del self._failing[key]
-            log.info("trigger has a value again", **_named(ref))
+            log.info("trigger has a value again", **_log_fields(ref))
 
 
 def _key(ref: Ref) -> int:
@@ -56,6 +56,6 @@ def _key(ref: Ref) -> int:
     return hash((ref.namespace, ref.name, frozenset(ref.metadata.items())))
 
 
-def _named(ref: Ref) -> dict[str, str]:
+def _log_fields(ref: Ref) -> dict[str, str]:
     names = {"namespace": ref.namespace, "name": ref.name, "metric": ref.metadata.get("metric", "")}
     return {key: text[:_LONGEST] for key, text in names.items()}

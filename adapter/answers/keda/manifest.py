@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.cluster.changes import ChangedObject, edit, set_fields
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.managers import Manager, manager_of
 from apiservice.labels.selector import Selector, SelectorError, parse
 from apiservice.wire import instant
@@ -101,17 +101,19 @@ class SeenScaledObject(NamedTuple):
     @property
     def edit(self) -> str | Fix:
         """How a person corrects it so that it lasts; empty for one of a file."""
-        return "" if self.origin else lasting(self.object, edit(self.object, "correct it"))
+        return "" if self.origin else make_lasting(self.object, edit(self.object, "correct it"))
 
     @property
     def resume(self) -> str | Fix:
         """How a person ends its pause so that it lasts."""
         what = f"remove the annotation {' or '.join(PAUSED)}"
-        return "" if self.origin else lasting(self.object, edit(self.object, what))
+        return "" if self.origin else make_lasting(self.object, edit(self.object, what))
 
     def patch(self, path: str, value: object) -> str | Fix:
         """Return how one field is set: ``spec.triggers[0].metricType``; empty for one of a file."""
-        return "" if self.origin else lasting(self.object, set_fields(self.object, {path: value}))
+        return (
+            "" if self.origin else make_lasting(self.object, set_fields(self.object, {path: value}))
+        )
 
     @property
     def object(self) -> ChangedObject:
@@ -123,14 +125,14 @@ class SeenScaledObject(NamedTuple):
     @property
     def ours(self) -> tuple[SeenTrigger, ...]:
         """The triggers that ask the adapter."""
-        return tuple(each for each in self.triggers if each.ours)
+        return tuple(trigger for trigger in self.triggers if trigger.ours)
 
 
 def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScaledObject:
     """Read a ScaledObject; a target's missing kind is a Deployment."""
     meta, spec = _mapping(manifest.get("metadata")), _mapping(manifest.get("spec"))
     target, notes = _mapping(spec.get("scaleTargetRef")), _mapping(meta.get("annotations"))
-    given = _mapping(_mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
+    config = _mapping(_mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
     status = _mapping(manifest.get("status"))
     high, low = _number(spec.get("maxReplicaCount"), 100), _number(spec.get("minReplicaCount"), 0)
     idle = _number(spec.get("idleReplicaCount"), 0 if low is None else low)
@@ -142,13 +144,13 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         tuple(_triggers(spec.get("triggers"))),
         origin,
         high,
-        str(given.get("name") or "") if str(notes.get(TRANSFER)).lower() == "true" else "",
+        str(config.get("name") or "") if str(notes.get(TRANSFER)).lower() == "true" else "",
         _conditions(status.get("conditions")),
         low=min(low, idle) if low is not None and idle is not None else 1,
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
         manager=manager_of(meta),
         created=instant.read(meta.get("creationTimestamp")),
-        hpa=str(status.get("hpaName") or given.get("name") or f"keda-hpa-{meta.get('name')}"),
+        hpa=str(status.get("hpaName") or config.get("name") or f"keda-hpa-{meta.get('name')}"),
     )
 
 

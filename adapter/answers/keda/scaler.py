@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.answers.api.aggregate import PodValue, describe_missing, pooled, reading_step
+from adapter.answers.api.aggregate import PodValue, describe_missing, pool_latencies, reading_step
 from adapter.answers.keda.demand import Standing, demand, number
 from adapter.answers.keda.errors import BadTrigger, NoReadings
 from adapter.answers.keda.scaledobjects import ScaledObjects
@@ -93,7 +93,7 @@ class Scaler:
 
     Args:
         catalog: the metrics.
-        known: their values.
+        values: their values.
         objects: the pods.
         targets: what ScaledObjects scale; None if they are not watched.
         ratios: answers questions about pods.
@@ -102,14 +102,14 @@ class Scaler:
     def __init__(
         self,
         catalog: Names,
-        known: ScalerValues,
+        values: ScalerValues,
         objects: ObjectLookup,
         targets: ScaledObjects | None,
         options: Options,
         ratios: PromisedRatios | None = None,
     ) -> None:
         self._catalog = catalog
-        self._known = known
+        self._values = values
         self._objects = objects
         self._ratios = ratios or PromisedRatios(objects.pod_index)
         self._pods = TriggerPods(objects.pod_index, targets, options.stale_after)
@@ -125,7 +125,7 @@ class Scaler:
         trigger = self._entry(ref).trigger
         return Spec(trigger.metric.lower(), trigger.target)
 
-    def answering(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[TriggerAnswer]:
+    def answer_trigger(self, ref: Ref, now: float, *, newest: bool = False) -> Steps[TriggerAnswer]:
         """Return the value, and whether the trigger is active. Without pods it is 0 and inactive.
 
         All values are those of one point in time.
@@ -139,25 +139,25 @@ class Scaler:
             ScalerError: one of its subclasses. Failures are not cached.
         """
         entry = self._entry(ref)
-        state = AnswerVersion(self._known.version, self._objects.version + self._pods.version)
-        found = entry.recall(state, now, 0.0 if newest else self._hold)
-        if found is None:
+        state = AnswerVersion(self._values.version, self._objects.version + self._pods.version)
+        answer = entry.recall(state, now, 0.0 if newest else self._hold)
+        if answer is None:
             survey = yield from self._survey(entry.trigger, ref, now)
-            found = _answer(entry.trigger, survey)
-            entry.remember(found, state, now)
-        return found
+            answer = _answer(entry.trigger, survey)
+            entry.remember(answer, state, now)
+        return answer
 
     def _survey(self, trigger: Trigger, ref: Ref, now: float) -> Steps[Survey]:
-        snapshot = self._known.snapshot
-        pods = yield from self._pods.meant(trigger, ref)
-        found = yield from self._look(trigger, pods, snapshot, now)
-        if found.others:
-            return (yield from self._sort(trigger, found, now))
-        if found.values:
-            return Survey(Standing(found.values), found.until)
-        if found.foreign:
+        snapshot = self._values.snapshot
+        pods = yield from self._pods.find_pods(trigger, ref)
+        look = yield from self._look(trigger, pods, snapshot, now)
+        if look.others:
+            return (yield from self._sort(trigger, look, now))
+        if look.values:
+            return Survey(Standing(look.values), look.until)
+        if look.foreign:
             raise NoReadings(
-                f"{trigger.metric}: none of {found.foreign} pods holds a GPU by its spec; "
+                f"{trigger.metric}: none of {look.foreign} pods holds a GPU by its spec; "
                 f"correct podSelector or the pods' resource limits"
             )
         self._pods.check_silence(now)
@@ -172,24 +172,26 @@ class Scaler:
         about = yield from self._ratios.about(pods, question)
         values: list[float] = []
         others: list[PodValue] = []
-        found: list[PodValue] = []
+        pod_values: list[PodValue] = []
         foreign, until = 0, float("inf")
         step = reading_step(metric, _STEP)
         for pod in pods:
             work = 1
             if not (pod.finished or pod.deleting):
                 if of_servers or pod.may_hold_gpu:
-                    found.append(PodValue(pod, about(pod)))
-                    work = found[-1].value.extent
+                    pod_values.append(PodValue(pod, about(pod)))
+                    work = pod_values[-1].value.extent
                 else:
                     foreign += 1
             if step.spent(work):
                 yield
         if metric.kind is Kind.HISTOGRAM:
             options = snapshot.options
-            found = list((yield from pooled(found, metric, trigger.aggregate, options)))
-        for at, (pod, value) in enumerate(found, 1):
-            if at % _STEP == 0:
+            pod_values = list(
+                (yield from pool_latencies(pod_values, metric, trigger.aggregate, options))
+            )
+        for position, (pod, value) in enumerate(pod_values, 1):
+            if position % _STEP == 0:
                 yield
             if isinstance(value, Reading):
                 values.append(value.value)
@@ -198,12 +200,12 @@ class Scaler:
                 others.append(PodValue(pod, value))
         return PodValues(values, others, foreign, until)
 
-    def _sort(self, trigger: Trigger, found: PodValues, now: float) -> Steps[Survey]:
-        values, others, _, until = found
+    def _sort(self, trigger: Trigger, look: PodValues, now: float) -> Steps[Survey]:
+        values, others, _, until = look
         lacking: list[PodValue] = []
         starting = unready = pending = 0
-        for at, other in enumerate(others, 1):
-            if at % _STEP == 0:
+        for position, other in enumerate(others, 1):
+            if position % _STEP == 0:
                 yield
             reason = other.value.reason if isinstance(other.value, Absence) else ""
             if other.pod.phase == "Pending":

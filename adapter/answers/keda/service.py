@@ -108,10 +108,10 @@ class ScalerService:
     def _get_metrics(self, request: messages.GetMetricsRequest) -> Steps[bytes]:
         ref = _ref(request.scaledObjectRef)
         answer = yield from self._answer(ref)
-        asked = request.metricName or answer.metric
-        if asked.lower() != answer.metric:
-            raise BadTrigger(f"metric: the trigger's is {answer.metric}, and {asked} was asked for")
-        return _value(asked, answer.number)
+        name = request.metricName or answer.metric
+        if name.lower() != answer.metric:
+            raise BadTrigger(f"metric: the trigger's is {answer.metric}, and {name} was asked for")
+        return _value(name, answer.number)
 
     def _is_active(self, request: messages.ScaledObjectRef) -> Steps[messages.IsActiveResponse]:
         answer = yield from self._answer(_ref(request))
@@ -134,7 +134,7 @@ class ScalerService:
     def _activity(self, ref: Ref) -> Steps[bool | None]:
         """Return whether the trigger is active; None, which is not sent, if that is not known."""
         try:
-            answer = yield from self._scaler.answering(ref, self._clock(), newest=True)
+            answer = yield from self._scaler.answer_trigger(ref, self._clock(), newest=True)
         except (NoReadings, NotReady):
             return None
         return answer.active
@@ -143,7 +143,7 @@ class ScalerService:
         """Get the answer, and log when a trigger starts or stops having none."""
         now = self._clock()
         try:
-            answer = yield from self._scaler.answering(ref, now)
+            answer = yield from self._scaler.answer_trigger(ref, now)
         except ScalerError as error:
             self._failures.begin(ref, str(error), now)
             raise
@@ -156,8 +156,8 @@ class ScalerService:
         async def call(request: bytes, context: Context) -> Message | bytes:
             started = perf_counter()
             try:
-                asked = _parsed(message, request)
-                response = await self._desk.answer(answer(asked), _namespace(asked))
+                parsed = _parse_message(message, request)
+                response = await self._desk.answer(answer(parsed), _namespace(parsed))
             except Exception as error:
                 await self._refuse(method, context, error)
             finally:
@@ -179,7 +179,7 @@ class ScalerService:
                     raise TooManyStreams(
                         f"{self._max_streams} streams are open, which is the limit"
                     )
-                ref = _ref(_parsed(messages.ScaledObjectRef, request))
+                ref = _ref(_parse_message(messages.ScaledObjectRef, request))
                 del request  # a stream lasts long and does not need the bytes
                 await produce(ref, deadline, context.write)
             except asyncio.CancelledError:
@@ -203,7 +203,7 @@ class ScalerService:
         await context.abort(code, text[:_LONGEST])
 
 
-def _parsed(kind: type[M], request: bytes) -> M:
+def _parse_message(kind: type[M], request: bytes) -> M:
     try:
         return kind.FromString(request)
     except DecodeError:
@@ -213,9 +213,9 @@ def _parsed(kind: type[M], request: bytes) -> M:
         ) from None
 
 
-def _namespace(asked: Message) -> str:
+def _namespace(message: Message) -> str:
     """Return whose call it is."""
-    ref = asked.scaledObjectRef if isinstance(asked, messages.GetMetricsRequest) else asked
+    ref = message.scaledObjectRef if isinstance(message, messages.GetMetricsRequest) else message
     return str(ref.namespace) if isinstance(ref, messages.ScaledObjectRef) else ""
 
 

@@ -55,8 +55,8 @@ def _needs_pods(trigger: SeenTrigger, target: str) -> bool:
     if trigger.type in _RESOURCES:
         return True
     if trigger.ours:
-        asked = trigger.metadata.get("podSelector", "")
-        return not asked or re.search(_LABEL.format(re.escape(target)), asked) is not None
+        selector = trigger.metadata.get("podSelector", "")
+        return not selector or re.search(_LABEL.format(re.escape(target)), selector) is not None
     query = trigger.query
     if not query or _OTHERWISE.search(query):
         return False

@@ -68,12 +68,12 @@ class Trigger:
     """Matches labels of the devices; of ``inference_slo_ratio``, the promise."""
 
 
-def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
+def compile_trigger(metadata: Mapping[str, str], metrics: Collection[str]) -> Trigger:
     """Check and compile a trigger's metadata.
 
     Args:
         metadata: every key of the manifest, as KEDA sends it.
-        known: the names of the metrics.
+        metrics: the names of all metrics.
 
     Raises:
         BadTrigger: a key of the metadata is wrong; the message names it and the fix.
@@ -90,9 +90,9 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
         )
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
-            raise BadTrigger(f"{_shown(key)}: no such key; {_keys(key)}")
+            raise BadTrigger(f"{_shorten_key(key)}: no such key; {_keys(key)}")
     trigger = Trigger(
-        metric=_metric(metadata, known),
+        metric=_metric(metadata, metrics),
         target=_number(metadata, "target", _SMALLEST),
         activation=_number(metadata, "activation", Decimal(0)) if "activation" in metadata else 0.0,
         aggregate=_aggregate(metadata),
@@ -109,12 +109,14 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     return trigger
 
 
-def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:
+def _metric(metadata: Mapping[str, str], metrics: Collection[str]) -> str:
     name = metadata.get("metric", "")
     if not name:
         raise BadTrigger("metric: is missing; name a metric, e.g. gpu_utilization")
-    if name not in known:
-        raise BadTrigger(f"metric: no metric is named {_quoted(name)}; {_metrics(name, known)}")
+    if name not in metrics:
+        raise BadTrigger(
+            f"metric: no metric is named {_quote_text(name)}; {_metrics(name, metrics)}"
+        )
     return name
 
 
@@ -126,18 +128,20 @@ def _number(metadata: Mapping[str, str], key: str, least: Decimal) -> float:
         value = quantity.parse(text)
     except ValueError:
         raise BadTrigger(
-            f'{key}: {_quoted(text)} is not a number; write e.g. "70", "0.5" or "2Gi"'
+            f'{key}: {_quote_text(text)} is not a number; write e.g. "70", "0.5" or "2Gi"'
         ) from None
     if not least <= value <= _LARGEST:
-        raise BadTrigger(f"{key}: {_quoted(text)} must be at least {least} and below 9.2e15")
+        raise BadTrigger(f"{key}: {_quote_text(text)} must be at least {least} and below 9.2e15")
     return float(value)
 
 
 def _aggregate(metadata: Mapping[str, str]) -> Aggregate:
     text = metadata.get("aggregate", Aggregate.SUM.value)
     if text not in AGGREGATES:
-        known = ", ".join(AGGREGATES)
-        raise BadTrigger(f"aggregate: {_quoted(text)} is not an aggregate; use one of {known}")
+        choices = ", ".join(AGGREGATES)
+        raise BadTrigger(
+            f"aggregate: {_quote_text(text)} is not an aggregate; use one of {choices}"
+        )
     return Aggregate(text)
 
 
@@ -154,28 +158,28 @@ def _selector(metadata: Mapping[str, str], key: str) -> Selector:
         return parse(text)
     except SelectorError as error:
         raise BadTrigger(
-            f"{key}: is not a label selector: {_short(str(error))}; write e.g. {_EXAMPLES[key]}"
+            f"{key}: is not a label selector: {_shorten(str(error))}; write e.g. {_EXAMPLES[key]}"
         ) from None
 
 
 _EXAMPLES: Final = {"podSelector": "app=inference", "metricSelector": "model=NVIDIA-H100"}
 
 
-def _quoted(text: str) -> str:
-    return repr(_short(text))
+def _quote_text(text: str) -> str:
+    return repr(_shorten(text))
 
 
-def _shown(key: str) -> str:
-    return _short(key) or "an empty key"
+def _shorten_key(key: str) -> str:
+    return _shorten(key) or "an empty key"
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Shorten a text, so that the fix after it is visible."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _metrics(name: str, known: Collection[str]) -> str:
-    near = nearest_metric(name, known)
+def _metrics(name: str, metrics: Collection[str]) -> str:
+    near = nearest_metric(name, metrics)
     return f"did you mean {near}?" if near else "docs/metrics.md lists them all"
 
 

@@ -8,7 +8,7 @@ from adapter.answers.keda.errors import BadTrigger, NotReady
 from adapter.answers.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
 from adapter.answers.keda.trigger import Ref, Trigger
 from adapter.pipeline.cluster.index import PodIndex
-from adapter.pipeline.cluster.placeholder import working
+from adapter.pipeline.cluster.placeholder import working_pods
 from adapter.pipeline.cluster.pod import Pod
 from apiservice.runtime.steps import Steps
 
@@ -33,7 +33,7 @@ class TriggerPods:
         """A number that grows with every change of a ScaledObject."""
         return self._targets.version if self._targets is not None else 0
 
-    def meant(self, trigger: Trigger, ref: Ref) -> Steps[Sequence[Pod]]:
+    def find_pods(self, trigger: Trigger, ref: Ref) -> Steps[Sequence[Pod]]:
         """Return the pods that the trigger selects, finished ones included. May be empty.
 
         Raises:
@@ -43,7 +43,9 @@ class TriggerPods:
         if not self._index.synced:
             raise NotReady("the pods have not been listed yet; /readyz/pods says why")
         if trigger.pods is not None:
-            return working((yield from self._index.selecting(ref.namespace, trigger.pods)))
+            return working_pods(
+                (yield from self._index.select_in_steps(ref.namespace, trigger.pods))
+            )
         if self._targets is None:
             raise BadTrigger(
                 "podSelector: is missing, and ScaledObjects are not watched; "
@@ -51,14 +53,14 @@ class TriggerPods:
             )
         if self._targets.problem:
             raise NotReady(f"ScaledObjects could not be read: {self._targets.problem}")
-        found = self._targets.get(ref.namespace, ref.name)
-        if found is None:
+        scaled = self._targets.get(ref.namespace, ref.name)
+        if scaled is None:
             raise NotReady(f"ScaledObject {ref.namespace}/{ref.name} has not been seen yet")
-        pods = yield from self._index.owning(ref.namespace, *found.target)
-        if not pods and found.target.resource not in NAMED_BY_PODS:
+        pods = yield from self._index.owned_by_in_steps(ref.namespace, *scaled.target)
+        if not pods and scaled.target.resource not in NAMED_BY_PODS:
             raise BadTrigger(
-                f"podSelector: is missing, and the pods of {found.target.resource} "
-                f"{found.target.name} do not name their owner; add it"
+                f"podSelector: is missing, and the pods of {scaled.target.resource} "
+                f"{scaled.target.name} do not name their owner; add it"
             )
         return pods
 

@@ -48,7 +48,7 @@ class Entry:
     """A trigger of one ScaledObject, and its last answer."""
 
     trigger: Trigger
-    known: object
+    metrics: object
     """The metrics that it was compiled for."""
     size: int
     """Bytes, about."""
@@ -86,18 +86,18 @@ class Triggers:
             limit, getsizeof=lambda entry: entry.size
         )
 
-    def get(self, ref: Ref, known: Collection[str]) -> Entry:
-        """Return the entry of this trigger; the same object while ``known`` is the same.
+    def get(self, ref: Ref, metrics: Collection[str]) -> Entry:
+        """Return the entry of this trigger; the same object while ``metrics`` is the same.
 
         Raises:
             BadTrigger: the metadata is wrong. Failures are not cached.
         """
         key = (ref.namespace, ref.name, frozenset(ref.metadata.items()))
-        found = self._entries.get(key)
-        if found is not None and found.known is known:
-            return found
-        trigger = compile_trigger(ref.metadata, known)
-        entry = Entry(trigger, known, _size(ref, trigger))
+        cached = self._entries.get(key)
+        if cached is not None and cached.metrics is metrics:
+            return cached
+        trigger = compile_trigger(ref.metadata, metrics)
+        entry = Entry(trigger, metrics, _size(ref, trigger))
         if entry.size <= self._entries.maxsize:
             self._entries[key] = entry
         return entry

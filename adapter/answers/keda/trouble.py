@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from adapter.answers.causes import Cause, CauseCode
 from adapter.answers.causes.signs import Sign, sign_of
-from adapter.answers.causes.target import short
+from adapter.answers.causes.target import shorten
 from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS, UNSCALED
 from adapter.answers.keda.sleep import never_wakes
-from adapter.figures import age, count, listed
+from adapter.figures import age, count, join_names
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 
@@ -90,16 +90,16 @@ def addresses_of(scaled: SeenScaledObject) -> list[str]:
 def host_of(address: str) -> tuple[str, str, int | None]:
     """Return Service, namespace and port of an address of a trigger; empty for what it does not
     name. Another host than that of a Service has neither. A URL has the port of its scheme."""
-    scheme, named, rest = address.rpartition("://")
-    bare = rest.partition("/")[0] if named else address
+    scheme, separator, rest = address.rpartition("://")
+    bare = rest.partition("/")[0] if separator else address
     host, colon, port = bare.rpartition(":")
     if not colon:
         host, port = bare, _PORTS.get(scheme, "")
-    found = _HOST.fullmatch(host)
+    match = _HOST.fullmatch(host)
     number = int(port) if _NUMBER.fullmatch(port) else None
-    if found is None:
+    if match is None:
         return "", "", number
-    return found["name"], found["namespace"] or "", number
+    return match["name"], match["namespace"] or "", number
 
 
 def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
@@ -109,19 +109,24 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
         text = "is paused by an annotation: its workload keeps its size under any load"
         return [_cause(facts, text, "end the pause when it is over", scaled.resume)]
     wrong = list(address_causes(facts))
-    found = [*_unseen(facts), *wrong, *_refused(facts, wrong=bool(wrong)), *_rivals(facts)]
-    if not found:
-        found += _silent(facts)
-    if found in ([], wrong):
-        found += _default(facts)
-    if not found and facts.hpa is None:
-        found += _lost(facts)
+    causes = [
+        *_unseen_by_operator(facts),
+        *wrong,
+        *_operator_complaints(facts, wrong=bool(wrong)),
+        *_rivals(facts),
+    ]
+    if not causes:
+        causes += _silent_scalers(facts)
+    if causes in ([], wrong):
+        causes += _default_metric(facts)
+    if not causes and facts.hpa is None:
+        causes += _lost_hpa(facts)
     if (asleep := never_wakes(scaled)) is not None:
-        found.append(asleep)
-    return _some(found)
+        causes.append(asleep)
+    return _first_causes(causes)
 
 
-def _some(causes: list[Cause]) -> list[Cause]:
+def _first_causes(causes: list[Cause]) -> list[Cause]:
     """Return the first causes: a ScaledObject may have thousands of triggers."""
     if len(causes) <= _SHOWN:
         return causes
@@ -141,16 +146,16 @@ def _cause(
     if isinstance(command, Fix):
         fix, command = command.advice(fix), command.command
     elif not command and not scaled.origin:
-        command = _shown(scaled)
+        command = _describe_command(scaled)
     return Cause(code, scaled.subject, text, fix, command)
 
 
-def _shown(scaled: SeenScaledObject) -> str:
+def _describe_command(scaled: SeenScaledObject) -> str:
     namespace, name = shlex.quote(scaled.namespace), shlex.quote(scaled.name)
     return f"kubectl -n {namespace} describe scaledobject {name}"
 
 
-def _unseen(facts: ScaledFacts) -> Iterator[Cause]:
+def _unseen_by_operator(facts: ScaledFacts) -> Iterator[Cause]:
     """Yield that the operator has not looked at it: it writes conditions at once."""
     created = facts.scaled.created
     if facts.scaled.conditions or facts.hpa is not None:
@@ -168,7 +173,7 @@ def _unseen(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _refused(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
+def _operator_complaints(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
     """Yield what the operator says of it.
 
     Args:
@@ -187,14 +192,14 @@ def _refused(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
         if wrong and sign is None and facts.target is not False:
             continue
         sign = sign or sign_of(SCALERS, message) or _cut_off(scaled, message)
-        at = _addresses(scaled) if sign in SCALERS else ""
+        addresses = _addresses(scaled) if sign in SCALERS else ""
         none = ", and has made no HPA" if facts.hpa is None and row.type == "Ready" else ""
         if facts.target is False and row.type == "Ready":
             sign = NO_TARGET
             message = f"there is no {scaled.kind} {scaled.target} in the namespace ({message})"
         fix = sign.fix if sign is not None else "see its events, and the log of keda-operator"
         command = scaled.edit if sign not in (None, UNSCALED) else ""
-        yield _cause(facts, f"{what}{none}: {short(message)}{at}", fix, command)
+        yield _cause(facts, f"{what}{none}: {shorten(message)}{addresses}", fix, command)
 
 
 def _cut_off(scaled: SeenScaledObject, message: str) -> Sign | None:
@@ -206,10 +211,10 @@ def _cut_off(scaled: SeenScaledObject, message: str) -> Sign | None:
             if (host := urlsplit(address if "://" in address else f"//{address}").hostname) and (
                 host in message
             ):
-                at = f"{row.path}.metadata.{key}"
+                path = f"{row.path}.metadata.{key}"
                 return Sign(
                     (host,),
-                    f"see what answers at {at}, {address}: ask it from a pod in the namespace of "
+                    f"see what answers at {path}, {address}: ask it from a pod in the namespace of "
                     "KEDA; the log of keda-operator has the whole message",
                 )
     return None
@@ -224,20 +229,26 @@ def address_causes(facts: ScaledFacts) -> Iterator[Cause]:
 
 
 def _of_address(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> Cause | None:
-    address, at = trigger.metadata[key], f"{trigger.path}.metadata.{key}"
-    known = facts.services.get(address)
+    address, path = trigger.metadata[key], f"{trigger.path}.metadata.{key}"
+    service = facts.services.get(address)
     if _LOOPBACK.match(address):
-        return _loopback(facts, at, address)
+        return _loopback(facts, path, address)
     ours = key == "scalerAddress" and trigger.ours
-    if ours and (cause := _misspelt(facts, at, address, named=known is not None)):
+    if ours and (
+        cause := _misspelt_address(facts, path, address, service_read=service is not None)
+    ):
         return cause
-    if known is None or not host_of(address)[0] or not _judged(facts, trigger, key):
+    if service is None or not host_of(address)[0] or not _must_be_service(facts, trigger, key):
         return None  # not read, or outside of the cluster
-    cause = _address(facts, trigger, key, known)
-    return _misspelt(facts, at, address, named=False) if ours and cause is None else cause
+    cause = _address(facts, trigger, key, service)
+    return (
+        _misspelt_address(facts, path, address, service_read=False)
+        if ours and cause is None
+        else cause
+    )
 
 
-def _judged(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> bool:
+def _must_be_service(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> bool:
     """Return whether a host can only be a Service: one with two names may be outside, unless KEDA
     complains."""
     address = trigger.metadata[key]
@@ -262,11 +273,13 @@ def _loopback(facts: ScaledFacts, at: str, address: str) -> Cause:
     )
 
 
-def _misspelt(facts: ScaledFacts, at: str, address: str, *, named: bool) -> Cause | None:
+def _misspelt_address(
+    facts: ScaledFacts, at: str, address: str, *, service_read: bool
+) -> Cause | None:
     """Return what is wrong with an address of the adapter as it is written.
 
     Args:
-        named: its Service was read, whose ports say more than the number.
+        service_read: its Service was read, whose ports say more than the number.
     """
     scheme = _SCHEME.match(address)
     bare = (address[scheme.end() :] if scheme else address).partition("/")[0]
@@ -279,7 +292,7 @@ def _misspelt(facts: ScaledFacts, at: str, address: str, *, named: bool) -> Caus
         why = "has a path, and KEDA takes HOST:PORT"
     elif not _NUMBER.fullmatch(port):
         why = f"has no port, and KEDA's port is {PORT}"
-    elif not named and int(port) not in (PORT, facts.port):
+    elif not service_read and int(port) not in (PORT, facts.port):
         why = f"names port {port}, and KEDA's port is {PORT}"
     else:
         return None
@@ -300,23 +313,23 @@ def _failures(facts: ScaledFacts) -> list[str]:
         if row.type != "Normal" and not row.reason.startswith(_OF_TARGET)
         if row.last is not None and facts.now - row.last < _WINDOW
     ]
-    return [short(row.message) for row in sorted(rows, key=lambda row: row.last or 0.0)]
+    return [shorten(row.message) for row in sorted(rows, key=lambda row: row.last or 0.0)]
 
 
 def _addresses(scaled: SeenScaledObject) -> str:
-    named = [
+    addresses = [
         f"{row.path}.metadata.{key} is {row.metadata[key]}"
         for row in scaled.triggers
         for key in _KEYS
         if row.metadata.get(key)
     ]
-    return f"; {listed(named, 2)}" if named else ""
+    return f"; {join_names(addresses, 2)}" if addresses else ""
 
 
 def _rivals(facts: ScaledFacts) -> Iterator[Cause]:
     if not facts.rivals:
         return
-    others = listed(facts.rivals)
+    others = join_names(facts.rivals)
     scaled = facts.scaled
     yield _cause(
         facts,
@@ -327,53 +340,57 @@ def _rivals(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _silent(facts: ScaledFacts) -> Iterator[Cause]:
+def _silent_scalers(facts: ScaledFacts) -> Iterator[Cause]:
     """Yield what KEDA itself says of scalers, if every address looks right."""
-    said = [*_failures(facts), *([facts.problem] if facts.problem else [])]
-    row = next((text for text in said if sign_of(SCALERS, text)), "")
+    messages = [*_failures(facts), *([facts.problem] if facts.problem else [])]
+    row = next((text for text in messages if sign_of(SCALERS, text)), "")
     sign = sign_of(SCALERS, row)
     if sign is not None and _addresses(facts.scaled):
-        policies = sorted({name for one in facts.services.values() for name in one.policies})
+        policies = sorted(
+            {name for service in facts.services.values() for name in service.policies}
+        )
         may = f"; NetworkPolicy {', '.join(policies[:3])} may do so" if policies else ""
         yield _cause(
             facts,
-            f"KEDA gets no answer from the scaler: {short(row)}{_addresses(facts.scaled)}",
+            f"KEDA gets no answer from the scaler: {shorten(row)}{_addresses(facts.scaled)}",
             f"{sign.fix}{may if sign is SCALERS[-1] else ''}",
-            facts.scaled.edit if sign is not SCALERS[-1] else _shown(facts.scaled),
+            facts.scaled.edit if sign is not SCALERS[-1] else _describe_command(facts.scaled),
         )
 
 
-def _address(facts: ScaledFacts, trigger: SeenTrigger, key: str, known: SeenScaler) -> Cause | None:
+def _address(
+    facts: ScaledFacts, trigger: SeenTrigger, key: str, seen_scaler: SeenScaler
+) -> Cause | None:
     """Return what is wrong with the Service of an address; None if it has the port, and pods."""
     address = trigger.metadata[key]
     name, namespace, port = host_of(address)
-    at = f"{trigger.path}.metadata.{key}"
-    text = f"{at} is {address}, and"
+    path = f"{trigger.path}.metadata.{key}"
+    text = f"{path} is {address}, and"
     scaler = key == "scalerAddress"
     right = f"{name}.{namespace}:{PORT}"
     of = "the adapter" if trigger.ours else "the server"
     command: str | Fix = facts.scaled.edit
     service = f"Service {namespace}/{name}"
-    shown = ", ".join(map(str, known.ports or ())) or "none"
+    shown = ", ".join(map(str, seen_scaler.ports or ())) or "none"
     if not namespace:
         text += f" it names no namespace: KEDA looks for Service {name} in its own"
         form = f"{name}.NAMESPACE:{PORT}" if scaler else f"{name}.NAMESPACE.svc"
         fix = f"set it to {form}, with the namespace of {of}"
-    elif known.ports is None:
+    elif seen_scaler.ports is None:
         text += f" there is no {service}"
         form = f"SERVICE.NAMESPACE:{PORT}" if scaler else "http://SERVICE.NAMESPACE.svc:PORT"
         fix = f"correct it to the Service of {of}: {form}"
-    elif scaler and _other_port(trigger, known, port):
+    elif scaler and _other_port(trigger, seen_scaler, port):
         text += f" KEDA's port of {service} is {PORT} (it has {shown})"
-        fix, command = f'set {at} to "{right}"', facts.scaled.patch(at, right)
-    elif port not in known.ports:
+        fix, command = f'set {path} to "{right}"', facts.scaled.patch(path, right)
+    elif port not in seen_scaler.ports:
         text += f" {service} has no such port (it has {shown})"
         fix = "correct the port"
         if scaler:
             fix = f"turn on keda.enabled of the adapter, whose Service then has port {PORT}, or "
             fix += "correct the port"
         command = f"kubectl -n {shlex.quote(namespace)} get service {shlex.quote(name)} -o wide"
-    elif known.pods == 0:
+    elif seen_scaler.pods == 0:
         text += f" no pod of {service} is ready"
         fix = "see why the pods of the scaler are not ready"
         command = f"kubectl -n {shlex.quote(namespace)} get pods,endpointslices -o wide"
@@ -382,19 +399,19 @@ def _address(facts: ScaledFacts, trigger: SeenTrigger, key: str, known: SeenScal
     return _cause(facts, text, fix, command, CauseCode.SCALER_ADDRESS)
 
 
-def _other_port(trigger: SeenTrigger, known: SeenScaler, port: int | None) -> bool:
+def _other_port(trigger: SeenTrigger, seen_scaler: SeenScaler, port: int | None) -> bool:
     """Return whether the Service has KEDA's port, and the trigger names another one."""
-    ports = known.ports or ()
+    ports = seen_scaler.ports or ()
     return PORT in ports and port != PORT and (trigger.ours or port not in ports)
 
 
-def _default(facts: ScaledFacts) -> Iterator[Cause]:
+def _default_metric(facts: ScaledFacts) -> Iterator[Cause]:
     """Yield that KEDA made the HPA with the API server's default metric."""
     rows = (facts.hpa or {}).get("spec", {}).get("metrics") or ()
     names = {str((row.get("resource") or {}).get("name")) for row in rows}
     kinds = {str(row.get("type")) for row in rows}
-    asked = any(trigger.type in _RESOURCES for trigger in facts.scaled.triggers)
-    if facts.hpa is None or kinds != {"Resource"} or names != {"cpu"} or asked:
+    asks_resource = any(trigger.type in _RESOURCES for trigger in facts.scaled.triggers)
+    if facts.hpa is None or kinds != {"Resource"} or names != {"cpu"} or asks_resource:
         return
     hpa = facts.scaled.hpa
     yield _cause(
@@ -406,7 +423,7 @@ def _default(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _lost(facts: ScaledFacts) -> Iterator[Cause]:
+def _lost_hpa(facts: ScaledFacts) -> Iterator[Cause]:
     """Yield that its HPA does not exist, though KEDA has had the time to make it."""
     created = facts.scaled.created
     if created is not None and facts.now - created <= CREATION:

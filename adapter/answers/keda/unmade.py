@@ -35,7 +35,7 @@ class UnmadeHpa(NamedTuple):
     """What to do, in words; empty if there is nothing to do yet."""
 
 
-def unmade(
+def unmade_hpas(
     scaled: Iterable[SeenScaledObject], hpas: Iterable[MadeHpa], now: float
 ) -> Iterator[UnmadeHpa]:
     """Yield the ScaledObjects that have no HPA.
@@ -50,13 +50,13 @@ def unmade(
     for hpa in hpas:
         names.add((hpa.namespace, hpa.name))
         owners.add((hpa.namespace, hpa.scaled_object))
-    for each in scaled:
-        if (each.namespace, each.name) in owners or (each.namespace, each.hpa) in names:
+    for owner in scaled:
+        if (owner.namespace, owner.name) in owners or (owner.namespace, owner.hpa) in names:
             continue
-        yield _judged(each, now)
+        yield _judge_unmade(owner, now)
 
 
-def _judged(scaled: SeenScaledObject, now: float) -> UnmadeHpa:
+def _judge_unmade(scaled: SeenScaledObject, now: float) -> UnmadeHpa:
     since = scaled.created
     refused = scaled.paused or any(
         (row.type, row.status) == ("Ready", "False") for row in scaled.conditions
@@ -72,5 +72,5 @@ def _judged(scaled: SeenScaledObject, now: float) -> UnmadeHpa:
     text = cause.text.removeprefix("is ")
     if not text.startswith(state):
         text = f"{state}: {text}"
-    seen = None if refused else since
-    return UnmadeHpa(scaled, HpaJudgement(state, text, since=seen), cause.fix)
+    state_since = None if refused else since
+    return UnmadeHpa(scaled, HpaJudgement(state, text, since=state_since), cause.fix)

@@ -27,7 +27,8 @@ ENOUGH: Final = 100.0
 BEYOND: Final = 1.25
 """How far above the highest load with evidence a capacity may be."""
 LINEAR: Final = 2.0
-"""The same where the time between tokens says how it goes on (:meth:`LearnedCapacity._linear`)."""
+"""The same where the time between tokens says how it goes on, in
+:meth:`LearnedCapacity._linear_room`."""
 FULL: Final = 80.0
 """Percent of the KV cache to which a batch may grow by an estimate."""
 RECENT: Final = 60.0
@@ -125,31 +126,31 @@ class LearnedCapacity:
         """Take a pod's newest window. Windows that overlap count once, and the same one nothing."""
         load = load_of(window)
         increases = [window.latencies.get(bound.latency) for bound in self.promise]
-        if load is None or any(each is None for each in increases):
+        if load is None or any(increase is None for increase in increases):
             return
-        start = max(each.start for each in increases if each is not None)
-        known = self._pods.setdefault(pod, _Pod([], start, []))
-        if known.recent and window.time <= known.recent[-1][0]:
-            if window.time > known.recent[-1][0] - RECENT:
+        start = max(increase.start for increase in increases if increase is not None)
+        past = self._pods.setdefault(pod, _Pod([], start, []))
+        if past.recent and window.time <= past.recent[-1][0]:
+            if window.time > past.recent[-1][0] - RECENT:
                 return  # a question that began earlier ended later
             # The clock was set back: what was noted after the new time would never end.
-            known = self._pods[pod] = _Pod([], start, [])
-        known.loads.append(load)
-        known.recent.append((window.time, load))
-        while known.recent[0][0] < window.time - RECENT:
-            del known.recent[0]
-        if start < known.until:
+            past = self._pods[pod] = _Pod([], start, [])
+        past.loads.append(load)
+        past.recent.append((window.time, load))
+        while past.recent[0][0] < window.time - RECENT:
+            del past.recent[0]
+        if start < past.until:
             return
-        mean = sum(known.loads) / len(known.loads)
-        known.loads, known.until = [], window.time
+        mean = sum(past.loads) / len(past.loads)
+        past.loads, past.until = [], window.time
         self._learn(mean, window)
 
     def growth(self, pod: str) -> float:
         """Return by how many requests per second the load of a pod grows; 0 if nobody knows."""
-        known = self._pods.get(pod)
-        if known is None or len(known.recent) < 2:
+        past = self._pods.get(pod)
+        if past is None or len(past.recent) < 2:
             return 0.0
-        (before, less), (now, more) = known.recent[0], known.recent[-1]
+        (before, less), (now, more) = past.recent[0], past.recent[-1]
         return (more - less) / (now - before)
 
     def forget_pods(self, before: float) -> None:
@@ -157,9 +158,7 @@ class LearnedCapacity:
 
         A pod that only misses an answer is kept: its next window overlaps its last one.
         """
-        self._pods = {
-            pod: known for pod, known in self._pods.items() if known.recent[-1][0] >= before
-        }
+        self._pods = {pod: past for pod, past in self._pods.items() if past.recent[-1][0] >= before}
 
     @property
     def evidence(self) -> float:
@@ -204,55 +203,55 @@ class LearnedCapacity:
     def _fade(self, now: float) -> None:
         if now <= self._time:
             return
-        kept = 0.5 ** ((now - self._time) / self._half_life) if self._time else 1.0
+        factor = 0.5 ** ((now - self._time) / self._half_life) if self._time else 1.0
         self._time = now
         self._steps = {
-            place: step.each(lambda count: count * kept) for place, step in self._steps.items()
+            place: step.each(lambda count: count * factor) for place, step in self._steps.items()
         }
 
     def capacity(self) -> PodCapacity | None:
         """Return the capacity; None without evidence, or if no load keeps the promise."""
-        places = sorted(at for at, step in self._steps.items() if step.requests >= _STRONG)
-        total = sum(self._steps[at].requests for at in places)
+        places = sorted(place for place, step in self._steps.items() if step.requests >= _STRONG)
+        total = sum(self._steps[place].requests for place in places)
         if total < ENOUGH:
             return None
-        crossings = [self._crossing(places, index) for index in range(len(self.promise))]
-        known = [each for each in crossings if each is not None]
+        crossings = [self._crossing_load(places, index) for index in range(len(self.promise))]
+        known_loads = [crossing for crossing in crossings if crossing is not None]
         top = middle(places[-1])
-        load = min(known, default=self._beyond(places) * top)
+        load = min(known_loads, default=self._room_above(places) * top)
         if load < 1.0:
             return None
-        return PodCapacity(load, self._tokens_at(places, load), total, bool(known))
+        return PodCapacity(load, self._tokens_at(places, load), total, bool(known_loads))
 
-    def _crossing(self, places: Sequence[int], index: int) -> float | None:
+    def _crossing_load(self, places: Sequence[int], index: int) -> float | None:
         """Return the load at which the share of late requests passes the tolerance."""
-        steps = [self._steps[at] for at in places]
-        shares = pooled([step.share(index) for step in steps])
+        steps = [self._steps[place] for place in places]
+        shares = pool_shares([step.share(index) for step in steps])
         tolerance = self.promise[index].tolerance
-        for at, share in enumerate(shares):
+        for position, share in enumerate(shares):
             if share <= tolerance:
                 continue
-            if at == 0:
+            if position == 0:
                 # Only if the lowest load is that of one request can no load keep the promise.
                 return middle(places[0]) * tolerance / share
-            low, high = math.log(middle(places[at - 1])), math.log(middle(places[at]))
-            part = (tolerance - shares[at - 1]) / (share - shares[at - 1])
+            low, high = math.log(middle(places[position - 1])), math.log(middle(places[position]))
+            part = (tolerance - shares[position - 1]) / (share - shares[position - 1])
             return math.exp(low + part * (high - low))
         return None
 
-    def _beyond(self, places: Sequence[int]) -> float:
+    def _room_above(self, places: Sequence[int]) -> float:
         """Return how far above the highest load nobody has seen the promise break."""
         room = BEYOND
         for index, bound in enumerate(self.promise):
-            steps = [self._steps[at] for at in places]
-            share = pooled([step.share(index) for step in steps])[-1]
+            steps = [self._steps[place] for place in places]
+            share = pool_shares([step.share(index) for step in steps])[-1]
             # Near the capacity, late requests multiply much faster than the load does.
             room = min(room, (bound.tolerance / share) ** (1 / 3) if share else room)
         if room < BEYOND:
             return max(1.0, room)
-        return max(room, self._linear(self._steps[places[-1]]))
+        return max(room, self._linear_room(self._steps[places[-1]]))
 
-    def _linear(self, step: StepCounts) -> float:
+    def _linear_room(self, step: StepCounts) -> float:
         """Return how far above a load the time between tokens is still kept, at most LINEAR; 1 if
         nobody knows.
 
@@ -273,9 +272,9 @@ class LearnedCapacity:
     def _tokens_at(self, places: Sequence[int], load: float) -> float | None:
         """Return tokens per second at a load: between two steps the line between them."""
         points = [
-            (middle(at), self._steps[at].tokens / self._steps[at].counted)
-            for at in places
-            if self._steps[at].counted
+            (middle(place), self._steps[place].tokens / self._steps[place].counted)
+            for place in places
+            if self._steps[place].counted
         ]
         if not points:
             return None
@@ -292,7 +291,7 @@ class LearnedCapacity:
 
 def load_of(window: RequestWindow) -> float | None:
     """Return requests that run or wait; None if the page shows neither."""
-    shown = [each for each in (window.running, window.waiting) if each is not None]
+    shown = [count for count in (window.running, window.waiting) if count is not None]
     return sum(shown) if shown else None
 
 
@@ -301,7 +300,7 @@ def middle(place: int) -> float:
     return math.pow(STEP, place + 0.5)
 
 
-def pooled(counts: Sequence[tuple[float, float]]) -> list[float]:
+def pool_shares(counts: Sequence[tuple[float, float]]) -> list[float]:
     """Return shares that do not fall, from parts and wholes (pool adjacent violators)."""
     blocks: list[list[float]] = []
     for part, whole in counts:

@@ -116,8 +116,8 @@ def better_of(one: Lessons, other: Lessons, now: float) -> Lessons:
     """Return the lessons of both; of a topic that both know, the one with more evidence."""
     merged = dict(one)
     for topic, lesson in other.items():
-        known = merged.get(topic)
-        if known is None or lesson.evidence(now) > known.evidence(now):
+        current = merged.get(topic)
+        if current is None or lesson.evidence(now) > current.evidence(now):
             merged[topic] = lesson
     return merged
 

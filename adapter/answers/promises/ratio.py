@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from adapter.answers.promises.capacity import ENOUGH, PodCapacity, load_of
-from adapter.pipeline.catalog.increases import added
+from adapter.pipeline.catalog.increases import sum_increases
 from adapter.pipeline.catalog.promise import MOST, Promise, describe_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
@@ -71,7 +71,7 @@ def pod_ratio(
     ratios.append(Ratio(min(MOST, ratio), Basis.LOAD))
     if latency is not None and latency > 1:
         ratios.append(Ratio(latency, Basis.LATENCY))
-    return max(ratios, key=lambda each: each.value)
+    return max(ratios, key=lambda candidate: candidate.value)
 
 
 def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | None:
@@ -82,7 +82,7 @@ def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | Non
     worst = None
     for bound in promise:
         sums = [w.latencies[bound.latency] for w in windows if bound.latency in w.latencies]
-        total = added(sums)
+        total = sum_increases(sums)
         quantile = total.quantile(bound.share) if total and total.count >= FEW else None
         if quantile is not None:
             worst = max(worst or 0.0, min(WORST_LATENCY, quantile.value / bound.seconds))
@@ -91,10 +91,10 @@ def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | Non
 
 def describe_unknown(promise: Promise, evidence: float) -> str:
     """Return in words why there is no capacity, from the requests behind what is known."""
-    kept = describe_promise(promise)
+    terms = describe_promise(promise)
     if evidence >= ENOUGH:
-        return f"no load that was seen keeps {kept} ({evidence:.0f} requests)"
-    return f"the capacity at {kept} is not known yet ({evidence:.0f} requests)"
+        return f"no load that was seen keeps {terms} ({evidence:.0f} requests)"
+    return f"the capacity at {terms} is not known yet ({evidence:.0f} requests)"
 
 
 def describe_ratio(
@@ -111,12 +111,12 @@ def describe_ratio(
         evidence: requests behind what is known.
         latency: what :func:`latency_ratio` says of the workload.
     """
-    kept = describe_promise(promise)
+    terms = describe_promise(promise)
     load = load_of(window) or 0.0
     if capacity is not None:
-        known = "seen to break" if capacity.seen else "not seen to break up to there"
+        certainty = "seen to break" if capacity.seen else "not seen to break up to there"
         text = (
-            f"load {load:.3g} of capacity {capacity.load:.3g} at {kept}, {known} "
+            f"load {load:.3g} of capacity {capacity.load:.3g} at {terms}, {certainty} "
             f"({capacity.requests:.0f} requests)"
         )
     else:

@@ -121,20 +121,20 @@ class PromisedRatios:
             return lambda pod: snapshot.pod(pod, metric.name, selector, now)
         promise = promise_in(selector.requirements)
         values: dict[PodRef, Reading | Absence] = {}
-        named = {(pod.namespace, _workload(pod)): None for pod in pods}
-        for namespace, workload in named:
+        keys = {(pod.namespace, _workload(pod)): None for pod in pods}
+        for namespace, workload in keys:
             values |= yield from self._of(namespace, workload, promise, snapshot, now)
         return lambda pod: values.get(pod.ref, _GONE)
 
-    def stated(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
+    def stated_promises(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
         """Yield the promises that queries about a pod stated lately, with its last value for each.
 
         A look at a pod teaches nothing, and keeps nothing from being forgotten.
         """
         workload = _workload(pod)
-        for (about, promise), asked in self._asked.get(pod.namespace, {}).items():
-            if about == workload and now < asked.until and pod.ref in asked.values:
-                yield promise, asked.values[pod.ref]
+        for (about, promise), entry in self._asked.get(pod.namespace, {}).items():
+            if about == workload and now < entry.until and pod.ref in entry.values:
+                yield promise, entry.values[pod.ref]
 
     @property
     def size(self) -> int:
@@ -143,13 +143,13 @@ class PromisedRatios:
 
     def lessons(self, now: float) -> Lessons:
         """Return what is known, that of other processes included."""
-        own = {
+        lessons = {
             Topic(namespace, workload, promise, gpu): lesson
             for namespace, topics in self._asked.items()
-            for (workload, promise), asked in topics.items()
-            for gpu, lesson in asked.workload.lessons().items()
+            for (workload, promise), entry in topics.items()
+            for gpu, lesson in entry.workload.lessons().items()
         }
-        return better_of(own, self._recalled, now)
+        return better_of(lessons, self._recalled, now)
 
     def merge(self, text: str, now: float) -> str:
         """Take what a text knows better, and return the text of what both know.
@@ -164,10 +164,10 @@ class PromisedRatios:
         self.recall(lessons, now)
         if not self._asked:
             return text
-        known, left_out = dump_lessons(self.lessons(now), now)
+        merged, left_out = dump_lessons(self.lessons(now), now)
         if left_out:
             log.warning("too many promises to keep all of them", left_out=left_out)
-        return known
+        return merged
 
     def recall(self, lessons: Lessons, now: float) -> None:
         """Take what other processes know, where it is more; at the start that is everything."""
@@ -175,17 +175,17 @@ class PromisedRatios:
         for namespace, workload, promise, gpu in lessons:
             self._gpus.setdefault((namespace, workload, promise), []).append(gpu)
         for (namespace, workload, promise, gpu), lesson in lessons.items():
-            asked = self._peek(namespace, workload, promise)
-            if asked is not None:
-                asked.workload.recall(gpu, lesson, now)
+            entry = self._peek(namespace, workload, promise)
+            if entry is not None:
+                entry.workload.recall(gpu, lesson, now)
 
     def _of(
         self, namespace: str, workload: Workload, promise: Promise, snapshot: Snapshot, now: float
     ) -> Steps[Mapping[PodRef, Reading | Absence]]:
         made_of = ref(snapshot), self._index.changes_in(namespace)
-        asked = self._peek(namespace, workload, promise)
-        if asked is not None and asked.made_of == made_of and now < asked.until:
-            return asked.values
+        entry = self._peek(namespace, workload, promise)
+        if entry is not None and entry.made_of == made_of and now < entry.until:
+            return entry.values
         pods = yield from self._members(namespace, workload)
         latencies = tuple(dict.fromkeys(bound.latency for bound in promise))
         values: dict[PodRef, Reading | Absence] = {}
@@ -193,7 +193,7 @@ class PromisedRatios:
         types: dict[str | None, str] = {}
         for pod in pods:
             window = snapshot.requests(pod, now, latencies)
-            absence = _unmeasured(pod, window, promise, snapshot, now)
+            absence = _find_absence(pod, window, promise, snapshot, now)
             if absence is not None:
                 values[pod.ref] = absence
             elif window is not None:
@@ -201,27 +201,27 @@ class PromisedRatios:
             if pod.node not in types:
                 types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
             yield  # a pod may have hundreds of servers
-        if not windows and asked is None:
+        if not windows and entry is None:
             return values  # a query may be about many workloads without servers
-        asked = self._recall(namespace, workload, promise, now)
+        entry = self._recall(namespace, workload, promise, now)
         gpus = {pod.name: types[pod.node] for pod in pods}
-        asked.workload.observe(windows, gpus)
+        entry.workload.observe(windows, gpus)
         yield
         oldest = snapshot.options.oldest
-        ratios = asked.workload.ratios(windows, gpus)
+        ratios = entry.workload.ratios(windows, gpus)
         for name, (ratio, capacity) in ratios.items():
             values[PodRef(namespace, name)] = self._value(
-                asked, ratio, capacity, windows[name], gpus[name], oldest, now
+                entry, ratio, capacity, windows[name], gpus[name], oldest, now
             )
-        asked.values, asked.made_of = values, made_of
-        asked.until = min(
+        entry.values, entry.made_of = values, made_of
+        entry.until = min(
             (window.time + oldest for window in windows.values()), default=now + _REASON
         )
         return values
 
     def _value(
         self,
-        asked: _Asked,
+        entry: _Asked,
         ratio: Ratio,
         capacity: PodCapacity | None,
         window: RequestWindow,
@@ -229,13 +229,13 @@ class PromisedRatios:
         oldest: float,
         now: float,
     ) -> Reading | Absence:
-        evidence = asked.workload.evidence(gpu)
-        late = asked.workload.latency
-        if ratio.basis is Basis.CAUTIOUS and abs(now - asked.since) < PATIENCE:
+        evidence = entry.workload.evidence(gpu)
+        late = entry.workload.latency
+        if ratio.basis is Basis.CAUTIOUS and abs(now - entry.since) < PATIENCE:
             if late is None or late <= 1:
                 return Absence(LEARNING, f"{evidence:.0f} requests were seen so far")
             ratio = Ratio(late, Basis.LATENCY)
-        text = describe_ratio(ratio, window, capacity, asked.workload.promise, evidence, late)
+        text = describe_ratio(ratio, window, capacity, entry.workload.promise, evidence, late)
         return Reading(
             value=ratio.value,
             time=window.time,
@@ -250,43 +250,43 @@ class PromisedRatios:
         if workload.resource == PODS:
             pod = self._index.get(namespace, workload.name)
             return () if pod is None else (pod,)
-        return (yield from self._index.owning(namespace, *workload))
+        return (yield from self._index.owned_by_in_steps(namespace, *workload))
 
     def _peek(self, namespace: str, workload: Workload, promise: Promise) -> _Asked | None:
-        own = self._asked.get(namespace)
-        return None if own is None else own.get((workload, promise))
+        entries = self._asked.get(namespace)
+        return None if entries is None else entries.get((workload, promise))
 
     def _recall(self, namespace: str, workload: Workload, promise: Promise, now: float) -> _Asked:
         """Return what is known of a workload and a promise; new if nobody has asked before."""
         key = (workload, promise)
-        known = self._peek(namespace, workload, promise)
-        if known is None:
+        entry = self._peek(namespace, workload, promise)
+        if entry is None:
             self._prune(now)
-            own = self._asked.setdefault(namespace, OrderedDict())
-            known = own[key] = _Asked(self._begin(promise), now)
-            self._forget(own)
+            entries = self._asked.setdefault(namespace, OrderedDict())
+            entry = entries[key] = _Asked(self._begin(promise), now)
+            self._forget(entries)
             for gpu in self._gpus.get((namespace, workload, promise), ()):
                 lesson = self._recalled[Topic(namespace, workload, promise, gpu)]
-                known.workload.recall(gpu, lesson, now)
-        known.at = now
+                entry.workload.recall(gpu, lesson, now)
+        entry.at = now
         self._asked[namespace].move_to_end(key)
-        return known
+        return entry
 
     def _prune(self, now: float) -> None:
         """Drop values that are too old, and what nobody has asked for in a day."""
-        for namespace, own in tuple(self._asked.items()):
-            for key, asked in tuple(own.items()):
-                if abs(now - asked.at) > _KEPT:
-                    del own[key]
-                elif now >= asked.until:
-                    asked.values = {}
-            if not own:
+        for namespace, entries in tuple(self._asked.items()):
+            for key, entry in tuple(entries.items()):
+                if abs(now - entry.at) > _KEPT:
+                    del entries[key]
+                elif now >= entry.until:
+                    entry.values = {}
+            if not entries:
                 del self._asked[namespace]
 
-    def _forget(self, own: OrderedDict[tuple[Workload, Promise], _Asked]) -> None:
+    def _forget(self, entries: OrderedDict[tuple[Workload, Promise], _Asked]) -> None:
         """Drop the oldest of a namespace that has too many, then of the one with the most."""
-        if len(own) > _OF_NAMESPACE:
-            own.popitem(last=False)
+        if len(entries) > _OF_NAMESPACE:
+            entries.popitem(last=False)
             self.forgotten += 1
         if self.size <= _OF_ALL:
             return
@@ -303,7 +303,7 @@ def _workload(pod: Pod) -> Workload:
     return above[-1] if above else Workload(PODS, pod.name)
 
 
-def _unmeasured(
+def _find_absence(
     pod: Pod, window: RequestWindow | None, promise: Promise, snapshot: Snapshot, now: float
 ) -> Absence | None:
     """Return why a pod's page does not say how its promise stands; None if it does."""

@@ -84,10 +84,10 @@ class PromisedWorkload:
 
     def _of(self, gpu: str) -> LearnedCapacity:
         gpu = self._place(gpu)
-        known = self._learned.get(gpu)
-        if known is None:
-            known = self._learned[gpu] = LearnedCapacity(self.promise, self._half_life)
-        return known
+        capacity = self._learned.get(gpu)
+        if capacity is None:
+            capacity = self._learned[gpu] = LearnedCapacity(self.promise, self._half_life)
+        return capacity
 
     def _place(self, gpu: str) -> str:
         """Return the key of a type of GPU: nodes are labelled by others, so their number is

@@ -102,41 +102,41 @@ async def read_kinds(ask: Ask) -> ClusterKinds:
     failed: list[str] = []
     for path in ("/api", "/apis"):
         body = await ask(path, f"{_AGGREGATED},{_JSON}")
-        found = msgspec.json.decode(body, type=_Groups)
-        if found.kind == "APIGroupDiscoveryList":
-            kinds += _of_groups(found)
+        groups = msgspec.json.decode(body, type=_Groups)
+        if groups.kind == "APIGroupDiscoveryList":
+            kinds += _kinds_of_groups(groups)
         else:
-            await _older(ask, path, body, kinds, failed)
+            await _read_older_kinds(ask, path, body, kinds, failed)
     del kinds[MAX_RESOURCES:]
     return ClusterKinds(KindTable(kinds), tuple(failed))
 
 
-def _of_groups(found: _Groups) -> Iterator[ResourceKind]:
-    for group in found.items:
+def _kinds_of_groups(groups: _Groups) -> Iterator[ResourceKind]:
+    for group in groups.items:
         if group.metadata.name in _OWN:
             continue
         for version in group.versions:  # the preferred version is the first
-            for each in version.resources:
-                kind = each.responseKind.kind if each.responseKind else ""
-                name = group.metadata.name, version.version, each.resource
-                yield from _kind(*name, each.singularResource, kind)
+            for resource in version.resources:
+                kind = resource.responseKind.kind if resource.responseKind else ""
+                name = group.metadata.name, version.version, resource.resource
+                yield from _kind(*name, resource.singularResource, kind)
 
 
-async def _older(
+async def _read_older_kinds(
     ask: Ask, path: str, body: bytes, kinds: list[ResourceKind], failed: list[str]
 ) -> None:
     versions = ["v1"] if path == "/api" else _versions(body)
     for version in versions[:MAX_GROUP_VERSIONS]:
         try:
             answer = await ask(f"{path}/{version}", _JSON)
-            found = msgspec.json.decode(answer, type=_OldResources)
+            listing = msgspec.json.decode(answer, type=_OldResources)
         except Exception:
             # One extension API server that is down must not hide the other groups.
             failed.append(version)
             continue
         group, _, number = version.rpartition("/")
-        for each in found.resources:
-            kinds += _kind(group, number, each.name, each.singularName, each.kind)
+        for resource in listing.resources:
+            kinds += _kind(group, number, resource.name, resource.singularName, resource.kind)
 
 
 def _versions(body: bytes) -> list[str]:
@@ -148,9 +148,9 @@ def _versions(body: bytes) -> list[str]:
         if preferred is not None:
             versions.append(preferred.groupVersion)
         versions += [
-            each.groupVersion
-            for each in group.versions
-            if preferred is None or each.groupVersion != preferred.groupVersion
+            version.groupVersion
+            for version in group.versions
+            if preferred is None or version.groupVersion != preferred.groupVersion
         ]
     return versions
 

@@ -63,9 +63,9 @@ class RuleMetrics:
 
     def serves(self, query: ObjectQuery) -> bool:
         """Return whether a rule makes the metric of the resource."""
-        return self._found(query) is not None
+        return self._find_metric(query) is not None
 
-    def _found(self, query: ObjectQuery) -> CustomMetric | None:
+    def _find_metric(self, query: ObjectQuery) -> CustomMetric | None:
         namespaced = query.namespace is not None
         return self._registry().find(query.resource, query.metric, namespaced=namespaced)
 
@@ -78,23 +78,23 @@ class RuleMetrics:
             BadQuery: PromQL cannot express the metric selector.
             Unavailable: the store failed, and no answer is young enough.
         """
-        metric = self._found(query)
+        metric = self._find_metric(query)
         if metric is None:
             raise MetricUnknown(query.metric, query.resource)
-        names = yield from self._selected(query, metric)
+        names = yield from self._select_names(query, metric)
         objects = _objects(query, metric, names)
-        found = yield from self._wide.answer(*_widened(query, metric))
-        if found is not None:
-            return (yield from _from_all(query, metric, names, found))
+        wide = yield from self._wide.answer(*_wide_query_key(query, metric))
+        if wide is not None:
+            return (yield from _answer_from_wide(query, metric, names, wide))
         try:
-            return (yield from self._narrow(query, metric, objects))
+            return (yield from self._answer_narrow(query, metric, objects))
         except Unavailable:
-            last = self._wide.last(*_widened(query, metric))
+            last = self._wide.last(*_wide_query_key(query, metric))
             if last is None:
                 raise
-            return (yield from _from_all(query, metric, names, last))
+            return (yield from _answer_from_wide(query, metric, names, last))
 
-    def _narrow(
+    def _answer_narrow(
         self, query: ObjectQuery, metric: CustomMetric, objects: RuleObjects
     ) -> WaitingSteps[Answer[MetricValue]]:
         """Answer with a query for the objects of the request."""
@@ -123,7 +123,9 @@ class RuleMetrics:
             )
         return Answer(items, answered.expires)
 
-    def _selected(self, query: ObjectQuery, metric: CustomMetric) -> WaitingSteps[Sequence[str]]:
+    def _select_names(
+        self, query: ObjectQuery, metric: CustomMetric
+    ) -> WaitingSteps[Sequence[str]]:
         if query.name is not None:
             names: Sequence[str] = (query.name,)
         else:
@@ -148,7 +150,7 @@ def _objects(query: ObjectQuery, metric: CustomMetric, names: Sequence[str]) -> 
     return RuleObjects(metric.label, names, query.namespace, metric.namespace_label)
 
 
-def _widened(
+def _wide_query_key(
     query: ObjectQuery, metric: CustomMetric
 ) -> tuple[MetricRule, str, ObjectKey, Selector]:
     """Return what names the query for all objects."""
@@ -156,23 +158,23 @@ def _widened(
     return metric.rule, metric.series, ObjectKey(metric.label, space), query.metric_selector
 
 
-def _from_all(
-    query: ObjectQuery, metric: CustomMetric, names: Sequence[str], found: WideAnswer
+def _answer_from_wide(
+    query: ObjectQuery, metric: CustomMetric, names: Sequence[str], wide: WideAnswer
 ) -> Steps[Answer[MetricValue]]:
     """Select the objects of the request from the values of all objects."""
     namespace = query.namespace or ""
-    values = found.spaces.get(namespace, {})
+    values = wide.spaces.get(namespace, {})
     items: list[MetricValue] = []
     for some in parts(names, _STEP):
         items += [
-            _item(query, metric, name, values[name], found.time) for name in some if name in values
+            _item(query, metric, name, values[name], wide.time) for name in some if name in values
         ]
         yield None
     if query.name is not None and not items:
-        reason = found.left_out.get((namespace, query.name))
+        reason = wide.left_out.get((namespace, query.name))
         why = _why(metric, {} if reason is None else {reason: 1})
         raise MetricNotFound(query.metric, query.resource, query.name, why)
-    return Answer(items, found.expires)
+    return Answer(items, wide.expires)
 
 
 def _item(

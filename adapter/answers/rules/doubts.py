@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 from adapter.answers.rules.kinds import BUILT_IN, KindTable
 from adapter.answers.rules.labels import NAMESPACES, ROOT
 from adapter.answers.rules.pattern import Captures, references
@@ -40,8 +40,8 @@ def doubts_of(
         names: dict[str, list[MetricRule]] = {}
         for rule in rules:
             try:
-                with unexpected(_UndecidedError):
-                    yield from _of_rule(rule, objects=objects)
+                with raise_unexpected_as(_UndecidedError):
+                    yield from _doubts_of_rule(rule, objects=objects)
                     names.setdefault(fixed_metric(rule) or "", []).append(rule)
             except _UndecidedError as error:
                 yield _problem(rule, "", str(error))
@@ -50,8 +50,8 @@ def doubts_of(
             yield from _clashes(name, same, objects=objects)
 
 
-def _of_rule(rule: MetricRule, *, objects: bool) -> list[RuleProblem]:
-    never = [(key, f"{NEVER}: {text}") for key, text in _never(rule, objects=objects)]
+def _doubts_of_rule(rule: MetricRule, *, objects: bool) -> list[RuleProblem]:
+    never = [(key, f"{NEVER}: {text}") for key, text in _why_never(rule, objects=objects)]
     rows = [*never, *_hints(rule, objects=objects)]
     return [_problem(rule, key, text) for key, text in rows]
 
@@ -69,7 +69,7 @@ def fixed_metric(rule: MetricRule) -> str | None:
 def fixed_name(rule: MetricRule) -> str:
     """Return the name of the series that a rule selects; empty if it may select several."""
     matchers = matchers_of(rule.selector) or ()
-    names = {each.value for each in matchers if each.label == "__name__" and each.sign == "="}
+    names = {part.value for part in matchers if part.label == "__name__" and part.sign == "="}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -77,7 +77,7 @@ def _problem(rule: MetricRule, key: str, text: str) -> RuleProblem:
     return RuleProblem(rule.text.lines.get(key, rule.text.line), rule.name, text, broken=False)
 
 
-def _never(rule: MetricRule, *, objects: bool) -> Iterator[tuple[str, str]]:
+def _why_never(rule: MetricRule, *, objects: bool) -> Iterator[tuple[str, str]]:
     matchers = matchers_of(rule.selector) or ()
     label = _contradiction(matchers)
     if label:
@@ -85,27 +85,27 @@ def _never(rule: MetricRule, *, objects: bool) -> Iterator[tuple[str, str]]:
     name = fixed_name(rule)
     if name and not rule.admits(name):
         yield "name", f"seriesFilters or name.matches leave out {name}, its only series"
-    elif why := _unreachable(rule):
+    elif why := _why_unreachable(rule):
         yield "name", why
     if objects:
-        excluded = {each.label for each in matchers if each[1:] == ("=", "")}
-        why = _without_objects(rule, excluded)
+        excluded = {matcher.label for matcher in matchers if matcher[1:] == ("=", "")}
+        why = _why_without_objects(rule, excluded)
         if why:
             yield "resources", why
 
 
 def _contradiction(matchers: Sequence[Matcher]) -> str:
     """Return a label for which no value fits all of its matchers; empty without one."""
-    for given in matchers:
-        if given.sign != "=":
+    for matcher in matchers:
+        if matcher.sign != "=":
             continue
         for other in matchers:
-            if other.label == given.label and not fits_all([other])(given.value):
-                return given.label
+            if other.label == matcher.label and not fits_all([other])(matcher.value):
+                return matcher.label
     return ""
 
 
-def _unreachable(rule: MetricRule) -> str:
+def _why_unreachable(rule: MetricRule) -> str:
     """Return why no request can name a rule's metric; empty if one can.
 
     An HPA's metric is a segment of a path: ``.``, ``..``, ``/`` and ``%`` are refused
@@ -121,7 +121,7 @@ def _unreachable(rule: MetricRule) -> str:
     return ""
 
 
-def _without_objects(rule: MetricRule, excluded: set[str]) -> str:
+def _why_without_objects(rule: MetricRule, excluded: set[str]) -> str:
     """Return why a rule's metric belongs to no object; empty if it may belong to one."""
     text = rule.text
     if text.template:
@@ -135,26 +135,27 @@ def _without_objects(rule: MetricRule, excluded: set[str]) -> str:
             else "seriesQuery excludes every label that resources maps to an object"
         )
     kinds = [_KINDS.find(wanted) for wanted in labels.values()]
-    known = [kind.name for kind in kinds if kind is not None]
-    if len(known) < len(kinds) or NAMESPACES in known or ROOT.intersection(known):
+    names = [kind.name for kind in kinds if kind is not None]
+    if len(names) < len(kinds) or NAMESPACES in names or ROOT.intersection(names):
         return ""
-    return f"resources maps labels to {_named(known)}, and none to their namespace: add an override"
+    resources = _resource_names(names)
+    return f"resources maps labels to {resources}, and none to their namespace: add an override"
 
 
-def _named(resources: Sequence[GroupResource]) -> str:
-    return ", ".join(sorted({each.resource for each in resources}))
+def _resource_names(resources: Sequence[GroupResource]) -> str:
+    return ", ".join(sorted({resource.resource for resource in resources}))
 
 
 def _hints(rule: MetricRule, *, objects: bool) -> Iterator[tuple[str, str]]:
     """Yield what a rule probably does not mean."""
     lost = [name for name in references(rule.as_) if not rule.has_group(name)]
-    if lost and not _unreachable(rule):
+    if lost and not _why_unreachable(rule):
         yield "name", f"name.as refers to {', '.join(lost)}, which matches lacks{_hint(rule)}"
     matchers = matchers_of(rule.selector)
     if matchers is not None and fits_all(matchers)(""):
         text = "Prometheus refuses a seriesQuery without a name or another matcher that needs one"
         yield "seriesQuery", text
-    if objects and _ungrouped(rule):
+    if objects and _drops_all_labels(rule):
         yield (
             "metricsQuery",
             "the query drops every label, so a Pods metric has no value: add by (<<.GroupBy>>)",
@@ -170,7 +171,7 @@ def _hint(rule: MetricRule) -> str:
     return ""
 
 
-def _ungrouped(rule: MetricRule) -> bool:
+def _drops_all_labels(rule: MetricRule) -> bool:
     """Return whether a query aggregates all series to one value without labels."""
     words = words_of(rule.example())
     return bool(words & _AGGREGATIONS) and not words & _GROUPINGS
@@ -180,7 +181,7 @@ def _clashes(name: str, rules: Sequence[MetricRule], *, objects: bool) -> Iterat
     """Yield the rules whose metric a later one has too, for the same objects."""
     for place, rule in enumerate(rules):
         later = [
-            each.name for each in rules[place + 1 :] if not objects or _same_objects(rule, each)
+            other.name for other in rules[place + 1 :] if not objects or _same_objects(rule, other)
         ]
         if later:
             text = f"{later[-1]} has the name {name} too, and counts while it finds series"
@@ -191,9 +192,9 @@ def _same_objects(first: MetricRule, second: MetricRule) -> bool:
     """Return whether both rules are about a resource, other than the namespaces of its objects."""
     if first.text.template or second.text.template:
         return True
-    one, other = (
-        {_KINDS.find(wanted) or wanted for _, wanted in each.text.overrides}
-        for each in (first, second)
+    first_kinds, second_kinds = (
+        {_KINDS.find(wanted) or wanted for _, wanted in rule.text.overrides}
+        for rule in (first, second)
     )
-    both = one & other
-    return bool(both - {_KINDS.find(NAMESPACES)}) or bool(both and one == other)
+    both = first_kinds & second_kinds
+    return bool(both - {_KINDS.find(NAMESPACES)}) or bool(both and first_kinds == second_kinds)

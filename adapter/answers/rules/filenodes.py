@@ -23,22 +23,30 @@ class BadNode(Exception):  # noqa: N818 - a mistake of the file
         self.line = node.start_mark.line + 1
 
 
-def entries(node: yaml.Node, known: Mapping[str, Reader] | None) -> Iterator[tuple[str, yaml.Node]]:
-    """Yield the keys and values of a mapping; ``known`` are the keys that it may have.
+def entries(
+    node: yaml.Node, allowed_keys: Mapping[str, Reader] | None
+) -> Iterator[tuple[str, yaml.Node]]:
+    """Yield the keys and values of a mapping.
+
+    Args:
+        node: the mapping.
+        allowed_keys: the keys that it may have; None for any.
 
     Raises:
         BadNode: the node is not a mapping, a key is unknown, or it is given twice.
     """
     if not isinstance(node, yaml.MappingNode):
         raise BadNode(node, "must be a mapping")
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for key, value in node.value:
         name = text_of(key)
-        if known is not None and name not in known:
-            raise BadNode(key, f"has an unknown key {name[:60]}; the keys are {', '.join(known)}")
-        if name in seen:
+        if allowed_keys is not None and name not in allowed_keys:
+            raise BadNode(
+                key, f"has an unknown key {name[:60]}; the keys are {', '.join(allowed_keys)}"
+            )
+        if name in seen_names:
             raise BadNode(key, f"gives {name[:60]} twice")
-        seen.add(name)
+        seen_names.add(name)
         yield name, value
 
 
@@ -71,26 +79,26 @@ def _boolean(node: yaml.Node) -> dict[str, object]:
 
 def resources(node: yaml.Node) -> dict[str, object]:
     """Read ``resources``: which label names which resource."""
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, value in entries(node, _RESOURCES):
         if not is_null(value):
-            given |= _RESOURCES[key](value)
-    return given
+            fields |= _RESOURCES[key](value)
+    return fields
 
 
 def _overrides(node: yaml.Node) -> dict[str, object]:
-    found: list[tuple[str, GroupResource]] = []
+    overrides: list[tuple[str, GroupResource]] = []
     if isinstance(node, yaml.MappingNode):
         check_count(node, "overrides")
     for label, value in entries(node, None):
-        given = {"group": "", "resource": ""}
+        names = {"group": "", "resource": ""}
         for key, text in entries(value, _GROUP_RESOURCE):
             if not is_null(text):
-                given[key] = text_of(text)
-        if not given["resource"]:
+                names[key] = text_of(text)
+        if not names["resource"]:
             raise BadNode(value, f"the override of the label {label[:60]} names no resource")
-        found.append((label, GroupResource(given["resource"], given["group"])))
-    return {"overrides": tuple(found)}
+        overrides.append((label, GroupResource(names["resource"], names["group"])))
+    return {"overrides": tuple(overrides)}
 
 
 def check_count(node: yaml.CollectionNode, key: str) -> None:

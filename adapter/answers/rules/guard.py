@@ -15,20 +15,20 @@ _LONGEST: Final = 200
 
 
 @contextmanager
-def unexpected(
-    own: type[Exception], make: Callable[[str], Exception] | None = None
+def raise_unexpected_as(
+    error_class: type[Exception], make: Callable[[str], Exception] | None = None
 ) -> Iterator[None]:
     """Raise an error of the caller's for any exception that the block raises.
 
     Args:
-        own: the class of the caller's error; one of this class passes as it is.
-        make: makes it from a text; ``own`` does by default.
+        error_class: of the caller's error; one of this class passes as it is.
+        make: makes it from a text; ``error_class`` does by default.
     """
     try:
         yield
-    except own:
+    except error_class:
         raise
     except Exception as raised:
-        said = " ".join(str(raised).split())[:_LONGEST]
-        text = f"this program fails on it ({type(raised).__name__}: {said}); please report it"
-        raise (make or own)(text) from None
+        message = " ".join(str(raised).split())[:_LONGEST]
+        text = f"this program fails on it ({type(raised).__name__}: {message}); please report it"
+        raise (make or error_class)(text) from None

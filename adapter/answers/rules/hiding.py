@@ -13,7 +13,7 @@ from adapter.answers.rules.doubts import fixed_metric, fixed_name
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.ruleset import RuleSet
 from adapter.answers.rules.seriesquery import fits_all, matchers_of
-from adapter.figures import listed
+from adapter.figures import join_names
 
 
 class Hidden(NamedTuple):
@@ -25,10 +25,12 @@ class Hidden(NamedTuple):
     @property
     def names(self) -> str:
         """The names, shortened."""
-        return listed(self.metrics)
+        return join_names(self.metrics)
 
 
-def hidden(rules: RuleSet, metrics: Collection[str], series: Collection[str]) -> Iterator[Hidden]:
+def find_hidden_metrics(
+    rules: RuleSet, metrics: Collection[str], series: Collection[str]
+) -> Iterator[Hidden]:
     """Yield the rules that have names of the catalogue.
 
     Args:
@@ -38,17 +40,21 @@ def hidden(rules: RuleSet, metrics: Collection[str], series: Collection[str]) ->
     """
     lower = {name.lower() for name in metrics}
     for rule in rules.custom:
-        yield from _same(rule, [name for name in _made(rule, series) if name in metrics])
+        yield from _hidden_by_rule(
+            rule, [name for name in _metric_names(rule, series) if name in metrics]
+        )
     for rule in rules.external:
-        yield from _same(rule, [name for name in _made(rule, series) if name.lower() in lower])
+        yield from _hidden_by_rule(
+            rule, [name for name in _metric_names(rule, series) if name.lower() in lower]
+        )
 
 
-def _same(rule: MetricRule, metrics: Sequence[str]) -> Iterator[Hidden]:
+def _hidden_by_rule(rule: MetricRule, metrics: Sequence[str]) -> Iterator[Hidden]:
     if metrics:
         yield Hidden(rule, sorted({*metrics}))
 
 
-def _made(rule: MetricRule, series: Collection[str]) -> Iterator[str]:
+def _metric_names(rule: MetricRule, series: Collection[str]) -> Iterator[str]:
     """Yield the names of a rule's metrics, if the store has these series."""
     name = fixed_metric(rule)
     if name is not None:

@@ -77,18 +77,18 @@ class KindTable:
     def __hash__(self) -> int:
         return hash(self.kinds)
 
-    def find(self, wanted: GroupResource) -> ResourceKind | None:
+    def find(self, name: GroupResource) -> ResourceKind | None:
         """Return the resource that a name means; None if there is none."""
-        named = self._named.get(wanted.resource.lower(), ())
-        if not wanted.group:
-            return next(iter(named), None)
-        group = wanted.group.lower()
-        exact = (kind for kind in named if kind.group == group)
+        kinds = self._named.get(name.resource.lower(), ())
+        if not name.group:
+            return next(iter(kinds), None)
+        group = name.group.lower()
+        exact = (kind for kind in kinds if kind.group == group)
         return next(exact, None) or next(
-            (kind for kind in named if kind.group.startswith(group)), None
+            (kind for kind in kinds if kind.group.startswith(group)), None
         )
 
     def singular(self, resource: str) -> str | None:
         """Return the singular of a resource's name; None if the resource is not known."""
-        found = next(iter(self._named.get(resource.lower(), ())), None)
-        return None if found is None else found.singular
+        kind = next(iter(self._named.get(resource.lower(), ())), None)
+        return None if kind is None else kind.singular

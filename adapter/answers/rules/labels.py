@@ -60,10 +60,10 @@ class ResourceLabels:
     def resource(self, label: str) -> ResourceKind | None:
         """Return the resource that a label names; None if it names none."""
         if label not in self._by_label:
-            self._by_label[label] = self._recognized(label)
+            self._by_label[label] = self._recognize_label(label)
         return self._by_label[label]
 
-    def _recognized(self, label: str) -> ResourceKind | None:
+    def _recognize_label(self, label: str) -> ResourceKind | None:
         pattern = self._rule.label_pattern
         captures = None if pattern is None else pattern.captures(label)
         if captures is None:
@@ -78,12 +78,12 @@ class ResourceLabels:
         """
         candidates = self._by_resource.get(resource)
         if candidates is None:
-            made = self._made(resource)
+            made = self._make_label(resource)
             candidates = self._by_resource[resource] = [] if made is None else [made]
-        found = (label for label in candidates if label in present)
-        return next(found, None) or next(iter(candidates), None)
+        on_series = (label for label in candidates if label in present)
+        return next(on_series, None) or next(iter(candidates), None)
 
-    def _made(self, resource: GroupResource) -> str | None:
+    def _make_label(self, resource: GroupResource) -> str | None:
         template = self._rule.label_template
         singular = self._kinds.singular(resource.resource)
         if template is None or singular is None:

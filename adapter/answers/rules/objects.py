@@ -22,7 +22,7 @@ from apiservice.errors import BadQuery, Unavailable
 from apiservice.labels.selector import Selector
 from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.flight import SingleFlight
-from apiservice.runtime.steps import WaitingSteps, waiting
+from apiservice.runtime.steps import WaitingSteps, wait_for_result
 
 log = structlog.get_logger(__name__)
 
@@ -83,18 +83,18 @@ class ObjectNames:
             index = self._objects.pod_index
             if not index.synced:
                 raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-            pods = yield from index.selecting(namespace, selector)
-            return _bounded(kind, [pod.ref.name for pod in pods])
+            pods = yield from index.select_in_steps(namespace, selector)
+            return _bound_names(kind, [pod.ref.name for pod in pods])
         if self._ask is None:
-            return _bounded(kind, self._from_file(kind, namespace, selector))
+            return _bound_names(kind, self._names_from_file(kind, namespace, selector))
         path = _path(kind, namespace, selector)
-        known = self._lists.get(path)
-        if known is None:
-            found = self._flights.ask(path, partial(self._list, self._ask, kind, path))
-            known = yield from waiting(found)
-        return known
+        names = self._lists.get(path)
+        if names is None:
+            listing = self._flights.ask(path, partial(self._list, self._ask, kind, path))
+            names = yield from wait_for_result(listing)
+        return names
 
-    def _from_file(
+    def _names_from_file(
         self, kind: ResourceKind, namespace: str | None, selector: Selector
     ) -> Sequence[str]:
         if kind.name == SERVICES and namespace is not None:
@@ -107,16 +107,16 @@ class ObjectNames:
 
     async def _list(self, ask: Ask, kind: ResourceKind, path: str) -> Sequence[str]:
         try:
-            found = msgspec.json.decode(await ask(path, _METADATA), type=_List)
+            answer = msgspec.json.decode(await ask(path, _METADATA), type=_List)
         except Exception as error:
             log.warning("cannot list objects", resource=str(kind.name), error=str(error)[:300])
             raise Unavailable(
                 f"{kind.name} could not be listed; grant list on {kind.name} to the adapter's "
                 "ServiceAccount (its log has the API server's answer)"
             ) from None
-        if found.metadata.continue_:
-            raise _too_many(kind)
-        names = list(_bounded(kind, [each.metadata.name for each in found.items or ()]))
+        if answer.metadata.continue_:
+            raise _too_many_error(kind)
+        names = list(_bound_names(kind, [row.metadata.name for row in answer.items or ()]))
         self._lists.put(path, names, weight(path, names))
         return names
 
@@ -129,13 +129,13 @@ def _path(kind: ResourceKind, namespace: str | None, selector: Selector) -> str:
     return f"{kind.path}{where}/{kind.resource}?{urlencode(query)}"
 
 
-def _bounded(kind: ResourceKind, names: Sequence[str]) -> Sequence[str]:
+def _bound_names(kind: ResourceKind, names: Sequence[str]) -> Sequence[str]:
     if len(names) > MAX_OBJECTS:
-        raise _too_many(kind)
+        raise _too_many_error(kind)
     return names
 
 
-def _too_many(kind: ResourceKind) -> BadQuery:
+def _too_many_error(kind: ResourceKind) -> BadQuery:
     return BadQuery(
         f"more than {MAX_OBJECTS} {kind.name} are selected: select fewer with labelSelector"
     )

@@ -50,9 +50,9 @@ class Pattern:
         try:
             self._compiled = library.compile(text, options)
         except library.error as error:
-            said = error.args[0] if error.args else error
+            message = error.args[0] if error.args else error
             raise PatternError(
-                said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+                message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
             ) from None
         self.groups: int = self._compiled.groups
         """Number of capture groups."""
@@ -97,11 +97,11 @@ class Captures:
         As in Go, ``$1x`` names a group ``1x``, and ``$$`` is a dollar sign.
         """
 
-        def replaced(found: re.Match[str]) -> str:
-            dollar, braced, plain = found.groups()
+        def expand_reference(match: re.Match[str]) -> str:
+            dollar, braced, plain = match.groups()
             if dollar:
                 return "$"
             name = braced or plain
-            return self.group(name) if name else found.group()
+            return self.group(name) if name else match.group()
 
-        return _REFERENCE.sub(replaced, template)
+        return _REFERENCE.sub(expand_reference, template)

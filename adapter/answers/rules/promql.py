@@ -69,7 +69,7 @@ class _Operand(NamedTuple):
     """Whether the label of the namespace is there only because of the wider grouping."""
 
 
-def widened(query: str, key: ObjectKey) -> Widened:
+def widen_query(query: str, key: ObjectKey) -> Widened:
     """Return a query with the namespace added to its groupings.
 
     Args:
@@ -93,24 +93,24 @@ class _Parser:
         self._inserts: list[tuple[int, str]] = []
 
     def run(self) -> Widened:
-        found = self._expression()
+        operand = self._expression()
         if self._next.kind != "end":
-            raise self._refused(self._next)
-        if not found.vector:
+            raise self._refusal(self._next)
+        if not operand.vector:
             raise NotWidenedError("the query does not give a vector")
         return Widened(self._parts())
 
     def _parts(self) -> tuple[str, ...]:
         """Cut the query at the sentinels, with the inserted texts in place."""
         cuts = [(hole.start, hole.end, "") for hole in self._holes]
-        cuts += [(at, at, text) for at, text in self._inserts]
-        parts, at = [""], 0
+        cuts += [(place, place, text) for place, text in self._inserts]
+        parts, place = [""], 0
         for start, end, text in sorted(cuts):
-            parts[-1] += self._query[at:start] + text
+            parts[-1] += self._query[place:start] + text
             if not text:
                 parts.append("")
-            at = end
-        parts[-1] += self._query[at:]
+            place = end
+        parts[-1] += self._query[place:]
         return tuple(parts)
 
     @property
@@ -132,10 +132,10 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):
-            raise self._refused(self._next)
+            raise self._refusal(self._next)
 
     @staticmethod
-    def _refused(token: PromqlToken) -> NotWidenedError:
+    def _refusal(token: PromqlToken) -> NotWidenedError:
         return NotWidenedError(
             f"{token.text[:40]!r} is not in the part of PromQL that is understood"
             if token.text
@@ -146,12 +146,12 @@ class _Parser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotWidenedError("the query has too many levels")
-        found = [self._operand()]
+        operands = [self._operand()]
         while self._accept(*_OPERATORS):
             self._accept("bool")
-            found.append(self._operand())
+            operands.append(self._operand())
         self._depth -= 1
-        return _together(found)
+        return _combine_operands(operands)
 
     def _operand(self) -> _Operand:
         while self._accept("-", "+"):
@@ -160,16 +160,16 @@ class _Parser:
         if token.kind == "number":
             return _Operand(vector=False)
         if token.text == "(":
-            found = self._expression()
+            operand = self._expression()
             self._expect(")")
-            return found
+            return operand
         if token.text == "{":
             return self._selector()
         if token.kind != "name" or token.text.lower() in _RESERVED:
-            raise self._refused(token)
-        return self._named(token)
+            raise self._refusal(token)
+        return self._named_operand(token)
 
-    def _named(self, token: PromqlToken) -> _Operand:
+    def _named_operand(self, token: PromqlToken) -> _Operand:
         word, follows = token.text.lower(), self._next.text.lower()
         if word in _AGGREGATIONS and follows in ("(", "by", "without"):
             return self._aggregation(word)
@@ -192,27 +192,27 @@ class _Parser:
             arguments.append(self._expression())
             if self._next.text != ")":
                 self._expect(",")
-        found = _together(arguments or [_Operand(vector=False)])
-        if found.vector == (name in _SCALARS) or sum(each.vector for each in arguments) > 1:
+        call = _combine_operands(arguments or [_Operand(vector=False)])
+        if call.vector == (name in _SCALARS) or sum(argument.vector for argument in arguments) > 1:
             raise NotWidenedError(f"the arguments of {name} are not understood")
-        return found
+        return call
 
     def _selector(self) -> _Operand:
         """Read the rest of a selector, from after its brace."""
-        known = len(self._holes)
+        before = len(self._holes)
         while not self._accept("}"):
             label = self._take()
             if label.kind != "name":
-                raise self._refused(label)
+                raise self._refusal(label)
             if label.text == SENTINEL:
                 self._holes.append(label)
             else:
                 sign, value = self._take(), self._take()
                 if sign.text not in _MATCHERS or value.kind != "string":
-                    raise self._refused(sign)
+                    raise self._refusal(sign)
             if self._next.text != "}":
                 self._expect(",")
-        if len(self._holes) == known:
+        if len(self._holes) == before:
             raise NotWidenedError("a selector is not limited to objects")
         if self._accept("["):
             self._number()
@@ -224,7 +224,7 @@ class _Parser:
 
     def _number(self) -> None:
         if self._next.kind != "number":
-            raise self._refused(self._next)
+            raise self._refusal(self._next)
         self._place += 1
 
     def _aggregation(self, name: str) -> _Operand:
@@ -258,7 +258,7 @@ class _Parser:
         between = ""
         while not self._accept(")"):
             if self._next.kind != "name":
-                raise self._refused(self._next)
+                raise self._refusal(self._next)
             labels.append(self._take().text)
             between = ","
             if self._next.text != ")":
@@ -276,13 +276,13 @@ class _Grouping(NamedTuple):
     """What separates it from the labels before it."""
 
 
-def _together(found: Sequence[_Operand]) -> _Operand:
+def _combine_operands(operands: Sequence[_Operand]) -> _Operand:
     """Return what operators make of operands, in any order.
 
     Two vectors are matched by all their labels. So both must have the label of the namespace in
     the query as it is, or neither.
     """
-    vectors = [each for each in found if each.vector]
-    if len({each.dropped for each in vectors}) > 1:
+    vectors = [operand for operand in operands if operand.vector]
+    if len({operand.dropped for operand in vectors}) > 1:
         raise NotWidenedError("an operator matches elements with and without the namespace")
     return vectors[0] if vectors else _Operand(vector=False)

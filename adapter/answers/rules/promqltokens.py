@@ -37,13 +37,13 @@ def tokens(query: str) -> list[PromqlToken]:
         NotWidenedError: a part of it is not understood.
     """
     tokens_read: list[PromqlToken] = []
-    at = 0
+    place = 0
     while not tokens_read or tokens_read[-1].kind != "end":
-        match = _TOKEN.match(query, at)
+        match = _TOKEN.match(query, place)
         if match is None or match.lastgroup is None:
-            rest = query[at:].strip()[:20]
+            rest = query[place:].strip()[:20]
             raise NotWidenedError(f"{rest!r} is not in the part of PromQL that is understood")
         kind = match.lastgroup
         tokens_read.append(PromqlToken(kind, match[kind], match.start(kind), match.end()))
-        at = match.end()
+        place = match.end()
     return tokens_read

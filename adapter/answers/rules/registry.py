@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 from adapter.answers.rules.kinds import KindTable, ResourceKind
 from adapter.answers.rules.labels import NAMESPACES, ROOT, ResourceLabels
 from adapter.answers.rules.rule import MetricRule
@@ -98,7 +98,7 @@ def build(
     ):
         for rule, shapes in rules:
             try:
-                with unexpected(RuleFailure):
+                with raise_unexpected_as(RuleFailure):
                     left_out += yield from _collect(rule, shapes, kinds, unknown, add)
             except RuleFailure as error:
                 failed.append((rule, str(error)))
@@ -141,7 +141,7 @@ def _collect(
 
 
 def _add_custom(
-    found: dict[tuple[GroupResource, str], CustomMetric],
+    metrics: dict[tuple[GroupResource, str], CustomMetric],
     rule: MetricRule,
     shape: SeriesShape,
     labels: ResourceLabels,
@@ -155,22 +155,22 @@ def _add_custom(
         if kind is None:
             continue
         key = (kind.name, metric)
-        if key not in found and len(found) >= MAX_METRICS:
+        if key not in metrics and len(metrics) >= MAX_METRICS:
             left_out += 1
             continue
         label = labels.label(kind.name, shape.labels) or name
         space = labels.label(NAMESPACES, shape.labels)
-        found[key] = CustomMetric(rule, shape.name, kind, label, space)
+        metrics[key] = CustomMetric(rule, shape.name, kind, label, space)
     return left_out
 
 
 def _add_external(
-    found: dict[str, ExternalMetric], rule: MetricRule, shape: SeriesShape, labels: ResourceLabels
+    metrics: dict[str, ExternalMetric], rule: MetricRule, shape: SeriesShape, labels: ResourceLabels
 ) -> int:
     metric = rule.metric(shape.name) if rule.admits(shape.name) else ""
     if not metric:
         return 0
-    if metric not in found and len(found) >= MAX_METRICS:
+    if metric not in metrics and len(metrics) >= MAX_METRICS:
         return 1
-    found[metric] = ExternalMetric(rule, shape.name, labels.label(NAMESPACES, shape.labels))
+    metrics[metric] = ExternalMetric(rule, shape.name, labels.label(NAMESPACES, shape.labels))
     return 0

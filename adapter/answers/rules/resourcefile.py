@@ -78,12 +78,12 @@ def read_resource_rules(node: yaml.Node) -> ResourceTexts:
 
 def _resource_text(name: str, node: yaml.Node) -> ResourceText:
     lines: dict[str, int] = {}
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, value in entries(node, _RESOURCE_RULE):
         lines[key] = value.start_mark.line + 1
         if not is_null(value):
-            given |= _RESOURCE_RULE[key](value)
-    return ResourceText(name, node.start_mark.line + 1, lines=lines, **given)  # type: ignore[arg-type]  # the keys are its fields
+            fields |= _RESOURCE_RULE[key](value)
+    return ResourceText(name, node.start_mark.line + 1, lines=lines, **fields)  # type: ignore[arg-type]  # the keys are its fields
 
 
 def _window(node: yaml.Node) -> int:

@@ -105,17 +105,17 @@ class PodMetrics(ViewProvider):
         """See the port."""
         if not self._pods.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        pods = yield from self._pods.selecting(namespace, EVERYTHING)
+        pods = yield from self._pods.select_in_steps(namespace, EVERYTHING)
         return [Key(*pod.ref) for pod in pods if pod.phase == _RUNNING]
 
     def prepare(self, keys: Sequence[Key], now: float) -> WaitingSteps[None]:
         """See the port."""
         if not self._pods.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        spaces = dict.fromkeys(key.namespace for key in keys if self._running(key))
+        spaces = dict.fromkeys(key.namespace for key in keys if self._is_running(key))
         names: dict[str, Sequence[str]] = {}
         for space in spaces:
-            pods = yield from self._pods.selecting(space, EVERYTHING)
+            pods = yield from self._pods.select_in_steps(space, EVERYTHING)
             names[space] = [pod.ref.name for pod in pods if pod.phase == _RUNNING]
         yield from self._reader.read(names, now)
 
@@ -142,9 +142,9 @@ class PodMetrics(ViewProvider):
         return {"metadata": _meta(key, self.labels(key), now), **times, "containers": containers}
 
     def _usage(self, key: Key) -> ObjectUsage | None:
-        return self._reader.get(*key) if self._running(key) else None
+        return self._reader.get(*key) if self._is_running(key) else None
 
-    def _running(self, key: Key) -> bool:
+    def _is_running(self, key: Key) -> bool:
         pod = self._pods.get(*key)
         return pod is not None and pod.phase == _RUNNING
 
@@ -230,8 +230,8 @@ def _quantities(usage: CpuMemory) -> Json:
 
 
 def _cells(usage: ObjectUsage, window: int) -> Sequence[Cell]:
-    cpu = usage.total(lambda each: each.cpu)
-    memory = usage.total(lambda each: each.memory)
+    cpu = usage.total(lambda container: container.cpu)
+    memory = usage.total(lambda container: container.memory)
     return (
         None if cpu is None else format_milli(cpu),
         None if memory is None else format_binary(memory),

@@ -10,7 +10,7 @@ from adapter.answers.rules import matchers
 from adapter.answers.rules.compiling import LABEL_EXAMPLE, RuleError, label_pattern_of, template_of
 from adapter.answers.rules.gotemplate.errors import TemplateError
 from adapter.answers.rules.gotemplate.template import Arguments, GoTemplate
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 from adapter.answers.rules.kinds import KindTable
 from adapter.answers.rules.labels import NAMESPACES, ResourceLabels
 from adapter.answers.rules.pattern import Pattern
@@ -84,8 +84,8 @@ class ResourceRule:
         return UsageQuery(self._execute(self._nodes, [(label, names)], [label]), label)
 
     def _label(self, kinds: KindTable, resource: GroupResource) -> str:
-        known, labels = self._labels
-        if labels is None or known is not kinds:
+        last_kinds, labels = self._labels
+        if labels is None or last_kinds is not kinds:
             labels = ResourceLabels(self, kinds)
             self._labels = (kinds, labels)
         label = labels.label(resource, ())
@@ -136,7 +136,7 @@ def compile_resource_rules(file: RulesFile, problems: list[RuleProblem]) -> Reso
     rules: list[ResourceRule] = []
     for text in (texts.cpu, texts.memory):
         try:
-            with unexpected(RuleError, partial(RuleError, "")):
+            with raise_unexpected_as(RuleError, partial(RuleError, "")):
                 rules.append(ResourceRule(text))
         except RuleError as error:
             line = text.lines.get(error.key, text.line)

@@ -20,7 +20,7 @@ from adapter.answers.rules.gotemplate.nodes import Branch, Node
 from adapter.answers.rules.gotemplate.template import Arguments, GoTemplate
 from adapter.answers.rules.pattern import Pattern
 from adapter.answers.rules.rulefile import RuleText
-from adapter.answers.rules.seriesquery import cut_off, outside
+from adapter.answers.rules.seriesquery import find_stray_sign, find_unquoted_sign
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import Selector
 
@@ -75,12 +75,12 @@ class MetricRule:
 
     def _check_ends(self) -> None:
         """Refuse queries that no engine can read: they may be cut off."""
-        if sign := cut_off(self.selector):
+        if sign := find_stray_sign(self.selector):
             raise RuleError("seriesQuery", f"seriesQuery is cut off, or has a stray {sign}")
-        if sign := outside(self.selector, "(["):
+        if sign := find_unquoted_sign(self.selector, "(["):
             text = f"seriesQuery has a {sign} outside of quotes: write a selector of series"
             raise RuleError("seriesQuery", text)
-        if sign := cut_off(self.example()):
+        if sign := find_stray_sign(self.example()):
             raise RuleError("metricsQuery", f"metricsQuery is cut off, or has a stray {sign}")
 
     def example(self) -> str:
@@ -88,7 +88,7 @@ class MetricRule:
         if any(isinstance(node, Branch) for node in self.template_nodes):
             return ""
         try:
-            return self.rendered("series", EXAMPLE_MATCHERS, "pod")
+            return self.render_query("series", EXAMPLE_MATCHERS, "pod")
         except BadQuery:
             return ""
 
@@ -146,7 +146,7 @@ class MetricRule:
         """The nodes of ``metricsQuery``."""
         return self._query.nodes
 
-    def rendered(self, series: str, expressions: str, label: str) -> str:
+    def render_query(self, series: str, expressions: str, label: str) -> str:
         """Return the query for objects with a text in place of the label matchers.
 
         Raises:

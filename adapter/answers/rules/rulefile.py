@@ -22,7 +22,7 @@ from adapter.answers.rules.filenodes import (
     text_of,
     to_field,
 )
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 from adapter.answers.rules.resourcefile import ResourceTexts, read_resource_rules
 from apiservice.provider import GroupResource
 from apiservice.runtime.yamltext import YamlError, nodes
@@ -121,21 +121,21 @@ def read_rules(data: bytes) -> RulesFile:
     file = RulesFile()
     if root is None:
         return file
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for key, value in root.value:
         name = text_of(key) if isinstance(key, yaml.ScalarNode) else ""
         line = key.start_mark.line + 1
-        if name in seen:
+        if name in seen_names:
             raise RulesFileError(f"line {line}: {name} is given twice")
-        seen.add(name)
+        seen_names.add(name)
         if name in LISTS:
             into = file.custom if name == "rules" else file.external
             _read_list(name, value, into, file.problems)
         elif name == "resourceRules":
             _read_resource_rules(value, file)
         else:
-            known = ", ".join((*LISTS, "resourceRules"))
-            text = f"is not a key of the file; the keys are {known}"
+            keys = ", ".join((*LISTS, "resourceRules"))
+            text = f"is not a key of the file; the keys are {keys}"
             file.problems.append(RuleProblem(line, name[:60], text, broken=False))
     del file.problems[MAX_PROBLEMS:]
     return file
@@ -173,7 +173,7 @@ def _read_list(
     for index, node in enumerate(value.value[:MAX_RULES]):
         name = f"{key}[{index}]"
         try:
-            with unexpected(BadNode, partial(BadNode, node)):
+            with raise_unexpected_as(BadNode, partial(BadNode, node)):
                 rule = _rule(name, node)
         except BadNode as error:
             problems.append(RuleProblem(error.line, name, str(error)))
@@ -186,25 +186,25 @@ def _read_list(
         into.append(rule)
 
 
-def _read_resource_rules(value: yaml.Node, found: RulesFile) -> None:
+def _read_resource_rules(value: yaml.Node, file: RulesFile) -> None:
     if is_null(value):
         return
-    found.resource_line = value.start_mark.line + 1
+    file.resource_line = value.start_mark.line + 1
     try:
-        with unexpected(BadNode, partial(BadNode, value)):
-            found.resource = read_resource_rules(value)
+        with raise_unexpected_as(BadNode, partial(BadNode, value)):
+            file.resource = read_resource_rules(value)
     except BadNode as error:
-        found.resource_problem = RuleProblem(error.line, "resourceRules", str(error))
+        file.resource_problem = RuleProblem(error.line, "resourceRules", str(error))
 
 
 def _rule(name: str, node: yaml.Node) -> RuleText:
     lines: dict[str, int] = {}
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, value in entries(node, _RULE):
         lines[key] = value.start_mark.line + 1
         if not is_null(value):
-            given |= _RULE[key](value)
-    return RuleText(name, node.start_mark.line + 1, lines=lines, **given)  # type: ignore[arg-type]  # the keys are its fields
+            fields |= _RULE[key](value)
+    return RuleText(name, node.start_mark.line + 1, lines=lines, **fields)  # type: ignore[arg-type]  # the keys are its fields
 
 
 def _filters(node: yaml.Node) -> dict[str, object]:
@@ -215,22 +215,22 @@ def _filters(node: yaml.Node) -> dict[str, object]:
 
 
 def _filter(node: yaml.Node) -> Filter:
-    given = dict[str, str]()
+    expressions = dict[str, str]()
     for key, value in entries(node, _FILTER):
         if not is_null(value) and text_of(value):
-            given[key] = text_of(value)
-    if len(given) != 1:
+            expressions[key] = text_of(value)
+    if len(expressions) != 1:
         raise BadNode(node, "a filter must have either is or isNot")
-    ((key, expression),) = given.items()
+    ((key, expression),) = expressions.items()
     return Filter(expression, key == "is")
 
 
 def _name(node: yaml.Node) -> dict[str, object]:
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, value in entries(node, _NAME):
         if not is_null(value):
-            given |= _NAME[key](value)
-    return given
+            fields |= _NAME[key](value)
+    return fields
 
 
 _RULE: Final[dict[str, Reader]] = {

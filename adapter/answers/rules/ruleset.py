@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from adapter.answers.rules.compiling import RuleError
 from adapter.answers.rules.doubts import doubts_of
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 from adapter.answers.rules.resourcerule import ResourceRules, compile_resource_rules
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.rulefile import (
@@ -25,7 +25,7 @@ def compile_rules(texts: Sequence[RuleText], problems: list[RuleProblem]) -> lis
     rules: list[MetricRule] = []
     for text in texts:
         try:
-            with unexpected(RuleError, partial(RuleError, "")):
+            with raise_unexpected_as(RuleError, partial(RuleError, "")):
                 rules.append(MetricRule(text))
         except RuleError as error:
             line = text.lines.get(error.key, text.line)
@@ -58,7 +58,7 @@ def rule_set(file: RulesFile, *, resource_metrics: bool = False) -> RuleSet:
     if resource_metrics:
         resource = compile_resource_rules(file, problems)
     elif file.has_resource_rules:
-        problems += _not_served(file)
+        problems += _unserved_problems(file)
     return RuleSet(custom, external, tuple(sorted(problems)), resource)
 
 
@@ -68,11 +68,11 @@ def rules_of(data: bytes, *, resource_metrics: bool = False) -> RuleSet:
     Raises:
         RulesFileError: it cannot be used at all.
     """
-    with unexpected(RulesFileError):
+    with raise_unexpected_as(RulesFileError):
         return rule_set(read_rules(data), resource_metrics=resource_metrics)
 
 
-def _not_served(file: RulesFile) -> Iterator[RuleProblem]:
+def _unserved_problems(file: RulesFile) -> Iterator[RuleProblem]:
     """Yield what is wrong with ``resourceRules`` that are not served."""
     line = file.resource_line
     text = (

@@ -13,7 +13,7 @@ import msgspec
 
 from adapter.answers.rules.vector import MAX_PARTS
 from adapter.pipeline.sources.errors import SourceError
-from adapter.pipeline.sources.prometheus.answer import error_text, shortened
+from adapter.pipeline.sources.prometheus.answer import error_text, shorten_text
 from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.steps import Steps
 
@@ -63,7 +63,7 @@ def decode(body: bytes) -> Steps[Shapes]:
     Raises:
         SourceError: ``not_json``, ``too_large``, or ``query`` for an error of the engine.
     """
-    envelope, rows = _opened(body)
+    envelope, rows = _split_answer(body)
     try:
         answer = _answer.decode(envelope)
     except UNREADABLE as error:
@@ -73,7 +73,7 @@ def decode(body: bytes) -> Steps[Shapes]:
             message or f"the answer is not the series API's ({error})",
         ) from None
     if answer.status != "success":
-        raise SourceError("query", shortened(f"{answer.errorType}: {answer.error}"))
+        raise SourceError("query", shorten_text(f"{answer.errorType}: {answer.error}"))
     last: dict[SeriesShape, None] = {}
     sets: dict[frozenset[str], frozenset[str]] = {}
     left_out = 0
@@ -89,7 +89,7 @@ def decode(body: bytes) -> Steps[Shapes]:
     return Shapes(tuple(last), left_out, tuple(answer.warnings or ()))
 
 
-def _opened(body: bytes) -> tuple[bytes, Iterator[bytes] | None]:
+def _split_answer(body: bytes) -> tuple[bytes, Iterator[bytes] | None]:
     """Return a large answer without its list, and the elements of the list.
 
     Decoding a list creates an object for each element: a hostile answer of 64 MiB would take 2 GiB.
@@ -134,9 +134,9 @@ def _shape(
     names = frozenset(labels)
     if not name or len(name) > MAX_NAME:
         return None
-    known = sets.get(names)
-    if known is None:
+    shared = sets.get(names)
+    if shared is None:
         if any(len(label) > MAX_NAME for label in names):
             return None
-        known = sets[names] = names
-    return SeriesShape(name, known)
+        shared = sets[names] = names
+    return SeriesShape(name, shared)

@@ -28,7 +28,7 @@ class Matcher(NamedTuple):
     value: str
 
 
-def cut_off(query: str) -> str:
+def find_stray_sign(query: str) -> str:
     """Return the sign of a query that opens or closes nothing; empty if there is none.
 
     A quote stands for a text that does not end. No engine reads such a query.
@@ -47,7 +47,7 @@ def cut_off(query: str) -> str:
     return opened[-1] if opened else ""
 
 
-def outside(query: str, signs: str) -> str:
+def find_unquoted_sign(query: str, signs: str) -> str:
     """Return the first of these signs that is outside of a query's texts; empty without one."""
     pieces = (piece["sign"] for piece in _PIECE.finditer(query))
     return next((sign for sign in pieces if sign is not None and sign in signs), "")

@@ -29,12 +29,12 @@ from adapter.answers.rules.store import RuleStore
 from adapter.answers.rules.usage import Ask as UsageAsk
 from adapter.answers.rules.usage import Served, UsageReader
 from adapter.answers.rules.wideanswers import WideAnswers, WideOptions
-from adapter.answers.rules.widening import why_not
+from adapter.answers.rules.widening import why_narrow
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.ruleoptions import RuleOptions
 from apiservice.runtime.filestamp import Changes
-from apiservice.runtime.steps import paced
+from apiservice.runtime.steps import run_in_slices
 
 log = structlog.get_logger(__name__)
 
@@ -61,13 +61,13 @@ def read_file(options: RuleOptions) -> RuleSet:
 def _read(options: RuleOptions) -> tuple[RuleSet, Sequence[str]]:
     """Return the rules of the file, and those that are asked for each request."""
     rules = read_file(options)
-    return rules, _narrow(rules, options)
+    return rules, _narrow_rules(rules, options)
 
 
-def _narrow(rules: RuleSet, options: RuleOptions) -> Sequence[str]:
+def _narrow_rules(rules: RuleSet, options: RuleOptions) -> Sequence[str]:
     if not options.widen:
         return ()
-    return [f"{rule.name}: {why}" for rule in rules.custom if (why := why_not(rule))]
+    return [f"{rule.name}: {why}" for rule in rules.custom if (why := why_narrow(rule))]
 
 
 def _of_nodes(
@@ -136,7 +136,7 @@ class RuleService:
         """The resources that ``resourceRules`` give; None if they are not served."""
         self.shared: dict[str, Callable[[], int]] = {}
         """API -> returns how many of its metrics a rule and the catalogue both have."""
-        self._log_problems(_narrow(rules, options))
+        self._log_problems(_narrow_rules(rules, options))
 
     def _usage(self, ask: UsageAsk, *, pods: bool) -> UsageReader:
         return UsageReader(
@@ -203,7 +203,7 @@ class RuleService:
         self._shapes = {
             selector: self._shapes[selector] for selector in selectors if selector in self._shapes
         }
-        registry = await paced(
+        registry = await run_in_slices(
             build(self._with_series(rules.custom), self._with_series(rules.external), self._kinds)
         )
         self._note(registry)

@@ -28,7 +28,7 @@ from apiservice.errors import Unavailable
 from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.flight import SingleFlight
 from apiservice.runtime.shares import Asker, NoPlaceError, Shares
-from apiservice.runtime.steps import WaitingSteps, paced, waiting
+from apiservice.runtime.steps import WaitingSteps, run_in_slices, wait_for_result
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
@@ -88,7 +88,7 @@ class RuleStore:
         self._options = options
         self._clock = clock
         self._api = QueryApi(prometheus, clock)
-        self.places = Shares(PARALLEL, kept=KEPT, seconds=prometheus.timeout)
+        self.places = Shares(PARALLEL, shared_only=KEPT, seconds=prometheus.timeout)
         """Those of queries in progress."""
         # One answer at a time may exceed the room.
         self._room = ByteRoom(prometheus.max_bytes // 4)
@@ -127,12 +127,16 @@ class RuleStore:
         Raises:
             Unavailable: the store failed, and no answer is young enough.
         """
-        known = self._answers.get(query)
-        if known is not None and known.expires > self._clock():
+        last = self._answers.get(query)
+        if last is not None and last.expires > self._clock():
             self.recalled += 1
-            return known
+            return last
         try:
-            return (yield from waiting(self._flights.ask(query, partial(self._asked, query))))
+            return (
+                yield from wait_for_result(
+                    self._flights.ask(query, partial(self._fetch_and_keep, query))
+                )
+            )
         except SourceError as error:
             return self._last(query, error)
 
@@ -149,25 +153,23 @@ class RuleStore:
         """
         places = self.places
         place = places.shared_place() if asker is None else places.place(asker)
-        return await self._fetched(query, place)
+        return await self._send_query(query, place)
 
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""
-        known, now = self._answers.get(query), self._clock()
-        if known is None or now - known.at >= self._options.oldest:
+        last, now = self._answers.get(query), self._clock()
+        if last is None or now - last.at >= self._options.oldest:
             raise Unavailable(
                 f"the query of the rule failed ({error.reason}): {str(error)[:300]}"
             ) from None
-        return known._replace(
-            expires=min(now + self._options.fresh, known.at + self._options.oldest)
-        )
+        return last._replace(expires=min(now + self._options.fresh, last.at + self._options.oldest))
 
-    async def _asked(self, query: str) -> RuleAnswer:
-        answered = await self._fetched(query, self.places.place())
+    async def _fetch_and_keep(self, query: str) -> RuleAnswer:
+        answered = await self._send_query(query, self.places.place())
         self._answers.put(query, answered, _size(query, answered.vector))
         return answered
 
-    async def _fetched(self, query: str, place: AbstractAsyncContextManager[None]) -> RuleAnswer:
+    async def _send_query(self, query: str, place: AbstractAsyncContextManager[None]) -> RuleAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -176,16 +178,16 @@ class RuleStore:
                     self.queries += 1
                     answered = await self._api.ask(query, held.take)
                 async with self._decoding:
-                    decoded = await paced(vector.decode(answered.body, answered.ahead))
+                    decoded = await run_in_slices(vector.decode(answered.body, answered.ahead))
         except Exception as error:
-            raise self._failed(error, query) from None
+            raise self._count_failure(error, query) from None
         finally:
             self.durations.observe(loop.time() - began)
         self.left_out.update(decoded.left_out)
         now = self._clock()
         return RuleAnswer(decoded, now, now + self._options.fresh)
 
-    def _failed(self, error: Exception, query: str | None = None) -> SourceError:
+    def _count_failure(self, error: Exception, query: str | None = None) -> SourceError:
         """Count a failure and return its error; with a query, log it too.
 
         No frame keeps the error in a variable: with the traceback, which keeps the frames and so
@@ -194,7 +196,7 @@ class RuleStore:
         if isinstance(error, NoPlaceError):
             cause = SourceError("busy", str(error))
         else:
-            cause = self._api.discreet(describe(error))
+            cause = self._api.hide_credentials(describe(error))
         self.failures[cause.reason] += 1
         if query is not None:
             self._log(query, cause)
@@ -223,10 +225,10 @@ class RuleStore:
                     self.queries += 1
                     answered = await self._api.series(selector, start, series.MAX_SERIES, held.take)
                 async with self._decoding:
-                    return await paced(series.decode(answered.body))
+                    return await run_in_slices(series.decode(answered.body))
         except Exception as error:
-            raise self._failed(error) from None
+            raise self._count_failure(error) from None
 
 
-def _size(query: str, found: Vector) -> int:
-    return weight(query) + sum(_VALUE + weight(*value.labels.values()) for value in found.values)
+def _size(query: str, decoded: Vector) -> int:
+    return weight(query) + sum(_VALUE + weight(*value.labels.values()) for value in decoded.values)

@@ -18,7 +18,7 @@ from adapter.answers.rules.resourcerule import ResourceRule, ResourceRules, Usag
 from adapter.answers.rules.store import RuleAnswer, RuleStore
 from adapter.answers.rules.vector import BAD_NAME, INCOMPLETE, NEGATIVE, TOO_MANY
 from apiservice.errors import Unavailable
-from apiservice.runtime.steps import Steps, WaitingSteps, paced, parts, waiting
+from apiservice.runtime.steps import Steps, WaitingSteps, parts, run_in_slices, wait_for_result
 
 _STEP: Final = 256
 """Values that one step takes."""
@@ -123,21 +123,21 @@ class UsageReader:
         served = self._served()
         if served.rules is None:
             raise Unavailable("the rules file has no usable resourceRules; the log says why")
-        for space in [space for space, kept in self._spaces.items() if now - kept.used > _KEPT]:
+        for space in [space for space, last in self._spaces.items() if now - last.used > _KEPT]:
             del self._spaces[space]
         queries = {
             space: list(self._queries(served.rules, served.kinds, space, objects))
             for space, objects in names.items()
         }
-        answers = yield from waiting(self._answers(queries))
+        answers = yield from wait_for_result(self._answers(queries))
         for space, pairs in queries.items():
-            found = answers[space]
-            kept = self._spaces.get(space)
-            if kept is not None and list(map(id, kept.answers)) == list(map(id, found)):
-                self._spaces[space] = kept._replace(used=now)
+            space_answers = answers[space]
+            last = self._spaces.get(space)
+            if last is not None and list(map(id, last.answers)) == list(map(id, space_answers)):
+                self._spaces[space] = last._replace(used=now)
                 continue
-            usages = yield from self._usages(pairs, found, frozenset(names[space]))
-            self._spaces[space] = _Space(found, usages, now)
+            usages = yield from self._usages(pairs, space_answers, frozenset(names[space]))
+            self._spaces[space] = _Space(space_answers, usages, now)
 
     def _queries(
         self, rules: ResourceRules, kinds: KindTable, space: str, names: Sequence[str]
@@ -154,10 +154,10 @@ class UsageReader:
         self, queries: Mapping[str, Sequence[UsageQuery]]
     ) -> dict[str, Sequence[RuleAnswer]]:
         store = self._store()
-        texts = dict.fromkeys(query.text for each in queries.values() for query in each)
-        found = await asyncio.gather(*(paced(store.answer(text)) for text in texts))
-        answers = dict(zip(texts, found, strict=True))
-        return {space: [answers[query.text] for query in each] for space, each in queries.items()}
+        texts = dict.fromkeys(query.text for batch in queries.values() for query in batch)
+        gathered = await asyncio.gather(*(run_in_slices(store.answer(text)) for text in texts))
+        answers = dict(zip(texts, gathered, strict=True))
+        return {space: [answers[query.text] for query in batch] for space, batch in queries.items()}
 
     def _usages(
         self,
@@ -167,13 +167,13 @@ class UsageReader:
     ) -> Steps[dict[str, ObjectUsage]]:
         """Return the objects of which both cpu and memory are known."""
         left_out: Counter[str] = Counter()
-        found: tuple[dict[str, ObjectUsage], dict[str, ObjectUsage]] = ({}, {})
+        by_resource: tuple[dict[str, ObjectUsage], dict[str, ObjectUsage]] = ({}, {})
         for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
             if answer.vector.scalar:
                 raise Unavailable(f"{query.text[:200]} returns a scalar; it must return a vector")
-            yield from _add(found[place % 2], query, answer, names, left_out)
-        cpu, memory = found
-        usages = {name: _both(cpu[name], memory[name]) for name in cpu if name in memory}
+            yield from _add(by_resource[place % 2], query, answer, names, left_out)
+        cpu, memory = by_resource
+        usages = {name: _merge_usages(cpu[name], memory[name]) for name in cpu if name in memory}
         for usage in usages.values():
             left_out[INCOMPLETE] += self._fill(usage)
         self._store().left_out.update(left_out)
@@ -186,11 +186,11 @@ class UsageReader:
         two only, and its pod is complete without it.
         """
         incomplete = 0
-        for name, each in usage.containers.items():
-            if each.complete:
+        for name, container in usage.containers.items():
+            if container.complete:
                 continue
             if self._pods and name in _SANDBOX:
-                each.cpu, each.memory = each.cpu or 0, each.memory or 0
+                container.cpu, container.memory = container.cpu or 0, container.memory or 0
             else:
                 incomplete += 1
         return incomplete
@@ -203,7 +203,7 @@ def _add(
     names: frozenset[str],
     left_out: Counter[str],
 ) -> Steps[None]:
-    """Add the values of one answer as cpu; :func:`_both` takes them as what they are."""
+    """Add the values of one answer as cpu; :func:`_merge_usages` takes them as what they are."""
     for some in parts(answer.vector.values, _STEP):
         for value in some:
             name = value.labels.get(query.label, "")
@@ -225,7 +225,7 @@ def _add(
         yield
 
 
-def _both(cpu: ObjectUsage, memory: ObjectUsage) -> ObjectUsage:
+def _merge_usages(cpu: ObjectUsage, memory: ObjectUsage) -> ObjectUsage:
     both = ObjectUsage(min(cpu.time, memory.time), dict(cpu.containers))
     for name, usage in memory.containers.items():
         both.containers.setdefault(name, CpuMemory()).memory = usage.cpu

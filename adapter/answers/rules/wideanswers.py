@@ -22,13 +22,19 @@ from adapter.answers.rules.promqltokens import NotWidenedError
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.store import RuleStore
 from adapter.answers.rules.widening import wide_query, widen
-from adapter.answers.rules.widevalues import OBJECTS, SEVERAL, AmbiguousError, WideAnswer, folded
+from adapter.answers.rules.widevalues import (
+    OBJECTS,
+    SEVERAL,
+    AmbiguousError,
+    WideAnswer,
+    fold_vector,
+)
 from adapter.pipeline.sources.errors import SourceError
 from apiservice.errors import Unavailable
 from apiservice.labels.selector import Selector
 from apiservice.runtime.flight import SingleFlight
 from apiservice.runtime.shares import ASKER, Asker
-from apiservice.runtime.steps import WaitingSteps, paced, waiting
+from apiservice.runtime.steps import WaitingSteps, run_in_slices, wait_for_result
 
 log = structlog.get_logger(__name__)
 
@@ -145,12 +151,12 @@ class WideAnswers:
         query.used = self._clock()
         if query.asker is not None:
             query.asker = ASKER.get()
-        if not query.reason and not self._young(query):
-            yield from waiting(self._flights.ask(query.text, partial(self._refresh, query)))
+        if not query.reason and not self._is_young(query):
+            yield from wait_for_result(self._flights.ask(query.text, partial(self._refresh, query)))
         if query.reason:
             self.narrow[query.reason] += 1
             return None
-        if query.answer is None or self._too_old(query.answer):
+        if query.answer is None or self._is_too_old(query.answer):
             raise Unavailable(f"the query of {rule.name} for all objects failed: {query.failure}")
         self.served += 1
         return query.answer
@@ -160,7 +166,7 @@ class WideAnswers:
     ) -> WideAnswer | None:
         """Return the last answer if it is below the age limit: a query of a request failed."""
         query = self._query(rule, series, key, selector)
-        if isinstance(query, str) or query.answer is None or self._too_old(query.answer):
+        if isinstance(query, str) or query.answer is None or self._is_too_old(query.answer):
             return None
         return query.answer
 
@@ -168,12 +174,12 @@ class WideAnswers:
         """Keep the answers current until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                for query in self._due():
+                for query in self._due_queries():
                     question = partial(self._refresh, query)
                     group.create_task(self._flights.ask(query.text, question))
                 await asyncio.sleep(_TICK)
 
-    def _due(self) -> list[_Query]:
+    def _due_queries(self) -> list[_Query]:
         """Forget the queries that nobody needs, and return those to send now."""
         now, due = self._clock(), []
         for query in list(self._queries.values()):
@@ -184,13 +190,13 @@ class WideAnswers:
                 due.append(query)
         return due
 
-    def _too_old(self, answer: WideAnswer) -> bool:
+    def _is_too_old(self, answer: WideAnswer) -> bool:
         return self._clock() - answer.at >= self._options.oldest
 
-    def _young(self, query: _Query) -> bool:
+    def _is_young(self, query: _Query) -> bool:
         """Return whether the answer serves while the next one is on its way."""
         now, interval = self._clock(), self._options.interval
-        if query.answer is None or self._too_old(query.answer):
+        if query.answer is None or self._is_too_old(query.answer):
             return False
         return now - query.answer.at < 2 * interval or now - query.sent < interval
 
@@ -205,9 +211,9 @@ class WideAnswers:
         if isinstance(plan, str):
             return TEMPLATE
         text = wide_query(plan, key, selector)
-        found = self._queries.get(text)
-        if found is not None:
-            return found
+        existing = self._queries.get(text)
+        if existing is not None:
+            return existing
         if len(self._queries) >= MAX_QUERIES:
             return QUERIES
         same = sum(query.metric == metric for query in self._queries.values())
@@ -230,9 +236,11 @@ class WideAnswers:
     async def _refresh(self, query: _Query) -> None:
         query.sent = self._clock()
         try:
-            found = await self._store().fetch(query.text, query.asker)
-            answer = await paced(
-                folded(found.vector, query.key, found.at, found.at + self._options.interval)
+            fetched = await self._store().fetch(query.text, query.asker)
+            answer = await run_in_slices(
+                fold_vector(
+                    fetched.vector, query.key, fetched.at, fetched.at + self._options.interval
+                )
             )
         except AmbiguousError as error:
             self._give_up(query, error.reason, "")
@@ -240,12 +248,12 @@ class WideAnswers:
         except SourceError as error:
             query.failure = f"({error.reason}): {str(error)[:300]}"
             # Where a client's selector gets no place, each request has the place of its namespace.
-            own = error.reason == "busy" and query.asker is not None
-            if own or error.reason not in _STORE_FAILS:
+            asker_busy = error.reason == "busy" and query.asker is not None
+            if asker_busy or error.reason not in _STORE_FAILS:
                 self._give_up(query, FAILED, query.failure)
             return
-        others = (each.answer for each in self._queries.values() if each is not query)
-        if answer.size + sum(each.size for each in others if each) > KEPT_BYTES:
+        others = (other.answer for other in self._queries.values() if other is not query)
+        if answer.size + sum(other.size for other in others if other) > KEPT_BYTES:
             self._give_up(query, MEMORY, "")
             return
         query.answer, query.reason = answer, ""

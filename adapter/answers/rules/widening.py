@@ -23,8 +23,8 @@ from adapter.answers.rules.gotemplate.nodes import (
     Pipe,
     Variable,
 )
-from adapter.answers.rules.guard import unexpected
-from adapter.answers.rules.promql import SENTINEL, ObjectKey, Widened, widened
+from adapter.answers.rules.guard import raise_unexpected_as
+from adapter.answers.rules.promql import SENTINEL, ObjectKey, Widened, widen_query
 from adapter.answers.rules.promqltokens import NotWidenedError
 from adapter.answers.rules.rule import MetricRule
 from apiservice.errors import BadQuery
@@ -44,16 +44,16 @@ def widen(rule: MetricRule, series: str, key: ObjectKey) -> Widened:
     labels = key.labels
     if len(set(labels)) < len(labels) or not all(map(_LABEL.fullmatch, labels)):
         raise NotWidenedError("the labels of the objects are not two names of Prometheus labels")
-    with unexpected(NotWidenedError):
+    with raise_unexpected_as(NotWidenedError):
         _check(rule.template_nodes, whole=True)
         try:
-            text = rule.rendered(series, SENTINEL, key.label)
+            text = rule.render_query(series, SENTINEL, key.label)
         except BadQuery as error:
             raise NotWidenedError(str(error)) from None
-        return widened(text, key)
+        return widen_query(text, key)
 
 
-def wide_query(found: Widened, key: ObjectKey, selector: Selector) -> str:
+def wide_query(widened: Widened, key: ObjectKey, selector: Selector) -> str:
     """Return the query for all objects, limited by a metric selector.
 
     Raises:
@@ -61,10 +61,10 @@ def wide_query(found: Widened, key: ObjectKey, selector: Selector) -> str:
     """
     expressions = [matchers.of_requirement(requirement)[0] for requirement in selector.requirements]
     expressions += [matchers.matcher(label, "!=", "") for label in reversed(key.labels)]
-    return found.query(",".join(expressions))
+    return widened.query(",".join(expressions))
 
 
-def why_not(rule: MetricRule) -> str:
+def why_narrow(rule: MetricRule) -> str:
     """Return why a custom rule is asked for each request; empty if it is asked for all objects.
 
     The labels ``pod`` and ``namespace`` stand for those of the objects.

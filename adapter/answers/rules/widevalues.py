@@ -40,7 +40,7 @@ class AmbiguousError(ValueError):
         self.reason = reason
 
 
-def folded(vector: Vector, key: ObjectKey, at: float, expires: float) -> Steps[WideAnswer]:
+def fold_vector(vector: Vector, key: ObjectKey, at: float, expires: float) -> Steps[WideAnswer]:
     """Return an answer by object.
 
     Raises:
@@ -64,5 +64,5 @@ def folded(vector: Vector, key: ObjectKey, at: float, expires: float) -> Steps[W
         (labels.get(space_label, ""), labels.get(label, "")): reason
         for labels, reason in vector.not_expressed
     }
-    seen = vector.values[0].time if vector.values else at
-    return WideAnswer(spaces, left_out, seen, at, expires, size + _OBJECT * len(left_out))
+    time = vector.values[0].time if vector.values else at
+    return WideAnswer(spaces, left_out, time, at, expires, size + _OBJECT * len(left_out))

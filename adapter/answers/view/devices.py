@@ -75,31 +75,32 @@ class Devices:
         before, seen = self._seen, dict[str, tuple[Seen, ...]]()
         changed = False
         for done, (origin, state) in enumerate(snapshot.states.items()):
-            known = state.answers.get(_CACHE)
-            if not isinstance(known, tuple):
-                known = state.answers[_CACHE] = yield from _read(state, snapshot.cluster)
-            found = seen[origin] = known
-            changed = changed or before.get(origin) != found
+            cached = state.answers.get(_CACHE)
+            if not isinstance(cached, tuple):
+                cached = state.answers[_CACHE] = yield from _read(state, snapshot.cluster)
+            devices = seen[origin] = cached
+            changed = changed or before.get(origin) != devices
             if done % _STEP == 0:
                 yield
         if changed or len(seen) != len(before):
-            yield from self._name(seen)
+            yield from self._name_devices(seen)
         self._seen, self._snapshot = seen, weakref.ref(snapshot)
 
-    def _name(self, seen: Mapping[str, tuple[Seen, ...]]) -> Steps[None]:
+    def _name_devices(self, by_origin: Mapping[str, tuple[Seen, ...]]) -> Steps[None]:
         by_name: dict[str, list[Known]] = {}
-        for some in parts((yield from _merge(seen)), _STEP):
-            for found in some:
-                by_name.setdefault(_name(found), []).append(found)
+        for some in parts((yield from _merge_devices(by_origin)), _STEP):
+            for device in some:
+                by_name.setdefault(_name(device), []).append(device)
             yield
-        known: dict[str, Known] = {}
-        for done, (name, named) in enumerate(by_name.items()):
-            for one in named:
-                known[_unused(name if len(named) == 1 else _own_name(one.id), known)] = one
+        devices: dict[str, Known] = {}
+        for done, (name, same) in enumerate(by_name.items()):
+            for device in same:
+                preferred = name if len(same) == 1 else _own_name(device.id)
+                devices[_unused_name(preferred, devices)] = device
             if done % _STEP == 0:
                 yield
         placed: list[tuple[str, str]] = []
-        for batch in parts(tuple(known), _STEP):
+        for batch in parts(tuple(devices), _STEP):
             placed += [(in_numbers(name), name) for name in batch]
             yield
         order = [name for _, name in sorted(placed)]
@@ -108,9 +109,9 @@ class Devices:
         keys: list[Key] = []
         for batch in parts(order, _STEP):
             keys += [Key("", name) for name in batch]
-            names.update((known[name].id, name) for name in batch)
+            names.update((devices[name].id, name) for name in batch)
             yield
-        self._known, self._names, self.keys = known, names, keys
+        self._known, self._names, self.keys = devices, names, keys
 
 
 def place_of(key: Key) -> tuple[str, str]:
@@ -120,43 +121,45 @@ def place_of(key: Key) -> tuple[str, str]:
 
 def in_numbers(name: str) -> str:
     """Return a text that sorts as the name with its numbers: ``n1.gpu10`` after ``n1.gpu9``."""
-    return _NUMBERS.sub(lambda found: f".{found[1]}{found[2]:0>8}", name)
+    return _NUMBERS.sub(lambda match: f".{match[1]}{match[2]:0>8}", name)
 
 
-def device_series(known: Known, snapshot: Snapshot) -> Sequence[DeviceSeries]:
+def device_series(device: Known, snapshot: Snapshot) -> Sequence[DeviceSeries]:
     """Return everything that exporters report about a device; empty if it is gone."""
-    states = (snapshot.states.get(origin) for origin in known.origins)
-    return [s for state in states if state is not None for s in state.devices.get(known.id, ())]
+    states = (snapshot.states.get(origin) for origin in device.origins)
+    return [s for state in states if state is not None for s in state.devices.get(device.id, ())]
 
 
 def _read(state: ExporterState, cluster: ClusterContext) -> Steps[tuple[Seen, ...]]:
-    found = []
+    devices = []
     for done, (identity, all_series) in enumerate(state.outline.devices.items()):
         its = [series for series in all_series if not (series.serves or series.sees)]
         if its:
             device = its[0].device
-            node = next(filter(None, map(cluster.of_series, its)), "")
-            found.append(Seen(identity, device.board, node, _number(device, its)))
+            node = next(filter(None, map(cluster.node_of, its)), "")
+            devices.append(Seen(identity, device.board, node, _number(device, its)))
         if done % _STEP == 0:
             yield
-    return tuple(found)
+    return tuple(devices)
 
 
-def _merge(seen: Mapping[str, tuple[Seen, ...]]) -> Steps[Sequence[Known]]:
+def _merge_devices(by_origin: Mapping[str, tuple[Seen, ...]]) -> Steps[Sequence[Known]]:
     """Return the devices of all exporters, each once, without boards that have instances."""
     boards = set()
     devices: dict[str, list[tuple[Seen, str]]] = {}
-    for origin in sorted(seen):
-        for device in seen[origin]:
+    for origin in sorted(by_origin):
+        for device in by_origin[origin]:
             devices.setdefault(device.id, []).append((device, origin))
             if device.board != device.id:
                 boards.add(device.board)
         yield
-    found = []
+    merged = []
     for some in parts(tuple(devices), _STEP):
-        found += [_merged(device, devices[device]) for device in some if device not in boards]
+        merged += [
+            _merge_reports(device, devices[device]) for device in some if device not in boards
+        ]
         yield
-    return found
+    return merged
 
 
 def _number(device: Device, all_series: Iterable[DeviceSeries]) -> str:
@@ -169,14 +172,14 @@ def _number(device: Device, all_series: Iterable[DeviceSeries]) -> str:
     return f"{number}.{part}" if part.startswith("mig-") else f"{number}.mig{part}"
 
 
-def _merged(identity: str, its: Sequence[tuple[Seen, str]]) -> Known:
+def _merge_reports(identity: str, reports: Sequence[tuple[Seen, str]]) -> Known:
     """Return what all exporters of a device know; of two nodes, the first in order."""
-    if len(its) == 1:
-        ((seen, origin),) = its
-        return Known(identity, seen.node, seen.number, (origin,))
-    origins = tuple(origin for _, origin in its)
-    node = min((seen.node for seen, _ in its if seen.node), default="")
-    number = min((seen.number for seen, _ in its if seen.number), default="")
+    if len(reports) == 1:
+        ((device, origin),) = reports
+        return Known(identity, device.node, device.number, (origin,))
+    origins = tuple(origin for _, origin in reports)
+    node = min((device.node for device, _ in reports if device.node), default="")
+    number = min((device.number for device, _ in reports if device.number), default="")
     return Known(identity, node, number, origins)
 
 
@@ -184,20 +187,20 @@ def _name(device: Known) -> str:
     if not device.node or not device.number:
         return _own_name(device.id)
     prefix = "gpu" if device.number[0].isdigit() else ""
-    return _valid(f"{device.node}.{prefix}{device.number}")
+    return _valid_name(f"{device.node}.{prefix}{device.number}")
 
 
 def _own_name(device: str) -> str:
-    return _valid(device) or "gpu"
+    return _valid_name(device) or "gpu"
 
 
-def _valid(text: str) -> str:
+def _valid_name(text: str) -> str:
     return _FOREIGN.sub("-", text.lower()).strip("-.")[-_LONGEST:].strip("-.")
 
 
-def _unused(name: str, known: Mapping[str, Known]) -> str:
+def _unused_name(name: str, devices: Mapping[str, Known]) -> str:
     """Return the name, with a number if another device has it."""
-    number, found = 2, name
-    while found in known:
-        found, number = f"{name}-{number}", number + 1
-    return found
+    number, candidate = 2, name
+    while candidate in devices:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate

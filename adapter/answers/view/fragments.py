@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from adapter.answers.view.schema import boolean, integer, listed, number, struct, text, time
+from adapter.answers.view.schema import array, boolean, integer, number, struct, text, time
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.reasons import explanation
 from adapter.pipeline.catalog.metric import Metric
@@ -44,7 +44,7 @@ WHOLE_REASON: Final = REASONS | {
 change."""
 
 
-def rounded(value: float) -> float:
+def round_number(value: float) -> float:
     """Return a number to three decimals; a whole one without any."""
     return int(value) if value == int(value) else round(value, 3)
 
@@ -58,12 +58,12 @@ def amount(value: float, metric: Metric) -> Json:
     milli = to_milli(value)
     return {
         "value": format_milli(milli),
-        "number": rounded(milli / 1000),
+        "number": round_number(milli / 1000),
         "unit": metric.unit.value,
     }
 
 
-def expressible(value: float) -> bool:
+def is_expressible(value: float) -> bool:
     """Return whether a quantity can express the value."""
     try:
         to_milli(value)
@@ -72,26 +72,26 @@ def expressible(value: float) -> bool:
     return True
 
 
-def measured(metric: Metric, reading: Reading) -> Json:
+def value_fields(metric: Metric, reading: Reading) -> Json:
     """Return the fields of a value.
 
     Raises:
         ValueError: a quantity cannot express the value.
     """
-    found: Json = {"metric": metric.name, **amount(reading.value, metric)}
-    found["time"] = instant.write(reading.time)
+    fields: Json = {"metric": metric.name, **amount(reading.value, metric)}
+    fields["time"] = instant.write(reading.time)
     if reading.window is not None:
-        found["windowSeconds"] = reading.window
+        fields["windowSeconds"] = reading.window
     if reading.devices:
-        found["series"] = sorted({part.formula for part in reading.devices})
+        fields["series"] = sorted({part.formula for part in reading.devices})
     if reading.partial:
-        found["partial"] = True
+        fields["partial"] = True
     if reading.note:
-        found["precision"] = reading.note
-    return found
+        fields["precision"] = reading.note
+    return fields
 
 
-SERIES: Final = listed(
+SERIES: Final = array(
     "The exporter's series, or sum of series, that the value was computed from.",
     text("Name of a series on the exporter's page."),
 )
@@ -121,9 +121,9 @@ def why(absence: Absence, snapshot: Snapshot, pod: Pod | None = None) -> Json:
         snapshot: knows the exporters' pods.
         pod: the pod that has no value; None for a device.
     """
-    found = explanation(absence, pod, snapshot.cluster.pod)._asdict()
-    found["reason"] = str(found["reason"])
-    return {name: text for name, text in found.items() if text}
+    fields = explanation(absence, pod, snapshot.cluster.pod)._asdict()
+    fields["reason"] = str(fields["reason"])
+    return {name: text for name, text in fields.items() if text}
 
 
 class Reasons:
@@ -145,7 +145,7 @@ class Reasons:
         if metric.name not in names:
             names.append(metric.name)
 
-    def listed(self, of: DeviceSeries | None = None) -> list[Json]:
+    def list_reasons(self, of: DeviceSeries | None = None) -> list[Json]:
         """Return the reasons in the order in which they were noted.
 
         Args:
@@ -153,14 +153,14 @@ class Reasons:
         """
         return [
             {
-                **why(_about(absence, of, self._snapshot), self._snapshot, self._pod),
+                **why(_absence_of_device(absence, of, self._snapshot), self._snapshot, self._pod),
                 "metrics": names,
             }
             for absence, names in self._found.values()
         ]
 
 
-def _about(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Absence:
+def _absence_of_device(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Absence:
     """Return an absence of a device without the device in its detail, with the exporter's pod."""
     if of is None:
         return absence
@@ -171,10 +171,10 @@ def _about(absence: Absence, of: DeviceSeries | None, snapshot: Snapshot) -> Abs
 MISSING: Final = struct(
     "A reason for missing values, and the metrics that it concerns. They are not 0.",
     **REASONS,
-    metrics=listed("The metrics.", METRIC),
+    metrics=array("The metrics.", METRIC),
 )
 ABSENT: Final = struct(
     "A reason for missing values of a pod, and the metrics that it concerns. They are not 0.",
     **WHOLE_REASON,
-    metrics=listed("The metrics.", METRIC),
+    metrics=array("The metrics.", METRIC),
 )

@@ -46,10 +46,10 @@ def gpu_class(
     return "unmeasured" if util is None else "busy"
 
 
-def withheld(classes: Sequence[GpuClass], left: float | None) -> list[GpuClass]:
+def block_withheld_devices(classes: Sequence[GpuClass], left: float | None) -> list[GpuClass]:
     """Return the classes of a node's devices if it does not offer all of them: no more are free
     than pods can still get, and nobody says which one is withheld."""
-    found = list(classes)
-    for _ in range(max(0, found.count("free") - int(left or 0))):
-        found[found.index("free")] = "blocked"
-    return found
+    corrected = list(classes)
+    for _ in range(max(0, corrected.count("free") - int(left or 0))):
+        corrected[corrected.index("free")] = "blocked"
+    return corrected

@@ -13,7 +13,7 @@ from adapter.answers.history.hours import Column
 from adapter.answers.history.ring import HOURS, MINUTE, HistoryRing, NotedPast, subject
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.gpuworkloads import GpuWorkloads
-from adapter.answers.view.schema import Schema, integer, listed, struct, text, time
+from adapter.answers.view.schema import Schema, array, integer, struct, text, time
 from adapter.answers.view.snapshots import check
 from adapter.figures import age
 from adapter.pipeline.cluster.hpas import Hpas
@@ -40,10 +40,10 @@ _MOST: Final = 512
 def points(of: str) -> Schema:
     """Return the schema of a column of numbers."""
     number = {"type": "number", "format": "double"}
-    return listed(f"{of}, for each minute; null where it is not known.", number)
+    return array(f"{of}, for each minute; null where it is not known.", number)
 
 
-def dated(past: NotedPast | None = None) -> Json:
+def time_fields(past: NotedPast | None = None) -> Json:
     """Return the fields that say when points were noted; without any, their schemas."""
     if past is None:
         return {
@@ -79,12 +79,12 @@ GPUHISTORIES: Final = ViewResource(
         "for an object that is asked for by its name. A minute that is missing is null, never 0.",
         of=text("Kind of what the points are about: HorizontalPodAutoscaler, or of the workload."),
         metric=text("Metric of value and target: the first one of the HPA."),
-        **dated(),
+        **time_fields(),
         value=points("Value that the HPA used, with three digits"),
         target=points("Target of the HPA"),
         current=points("Replicas that the HPA controller last saw"),
         desired=points("Replicas that the HPA controller last wanted"),
-        state=listed(
+        state=array(
             "State of the HPA, for each minute; null where it is not known.",
             {"type": "string"},
         ),
@@ -131,15 +131,15 @@ class GpuHistories:
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
         check(self._pods)
-        found = list((yield from self._workloads.keys(namespace)))
+        keys = list((yield from self._workloads.keys(namespace)))
         for some in parts(tuple(self._hpas), _KEYS):
-            found += [
+            keys += [
                 Key(hpa.namespace, f"{HPA}.{hpa.name}")
                 for hpa in some
                 if namespace in (None, hpa.namespace)
             ]
             yield
-        return sorted(found)
+        return sorted(keys)
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
@@ -157,44 +157,44 @@ class GpuHistories:
 
     def fields(self, key: Key) -> Mapping[str, str]:
         """See the port."""
-        named = self._named(key)
-        return {} if named is None else {"of": named.of}
+        about = self._find_subject(key)
+        return {} if about is None else {"of": about.of}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
-        if self._named(key) is None:
+        if self._find_subject(key) is None:
             return None
         past, since = self._hour(key), self._ring.since
         if past is None:
             return (None, 0, *[None] * (len(GPUHISTORIES.columns) - 2))
-        first, size = _leading(past)
-        values = [each for each in first if each is not None]
-        known = [each for each in size if each is not None]
-        states = [each for each in past.states() if each] if "state" in past.columns else ()
+        first, size = _leading_columns(past)
+        values = [value for value in first if value is not None]
+        sizes = [value for value in size if value is not None]
+        states = [state for state in past.states() if state] if "state" in past.columns else ()
         return (
             past.metric or ("gpu_utilization" if "utilization" in past.columns else None),
-            len(known),
+            len(sizes),
             min(values, default=None),
             max(values, default=None),
             values[-1] if values else None,
-            f"{min(known):g}..{max(known):g}" if known else None,
+            f"{min(sizes):g}..{max(sizes):g}" if sizes else None,
             states[-1] if states else None,
             None if since is None else int(now - since),
         )
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
-        return self._made(key, self._hour(key))
+        return self._build_object(key, self._hour(key))
 
     def whole(self, key: Key, now: float) -> Json | None:
         """Return an object with all of its points; None if it does not exist."""
-        return self._made(key, self._read(key, WHOLE))
+        return self._build_object(key, self._read(key, WHOLE))
 
     def _hour(self, key: Key) -> NotedPast | None:
-        known = (key, self._ring.last)
-        return self._kept[known] if known in self._kept else self._read(key, LISTED)
+        cache_key = (key, self._ring.last)
+        return self._kept[cache_key] if cache_key in self._kept else self._read(key, LISTED)
 
-    def _named(self, key: Key) -> _Named | None:
+    def _find_subject(self, key: Key) -> _Named | None:
         if key.name.startswith(f"{HPA}."):
             name = key.name.removeprefix(f"{HPA}.")
             hpa = self._hpas.find((key.namespace, name))
@@ -206,33 +206,33 @@ class GpuHistories:
 
     def _read(self, key: Key, minutes: int) -> NotedPast | None:
         """Return points; those of an earlier object of the same name are left out."""
-        named = self._named(key)
-        if named is None:
+        about = self._find_subject(key)
+        if about is None:
             return None
-        past = self._ring.read(subject(named.kind, named.name, key.namespace), minutes)
-        if past is None or past.start >= named.born:
+        past = self._ring.read(subject(about.kind, about.name, key.namespace), minutes)
+        if past is None or past.start >= about.born:
             return past
-        gone = int((named.born - past.start) // MINUTE)
+        gone = int((about.born - past.start) // MINUTE)
         columns = {name: column[gone:] for name, column in past.columns.items()}
         return past._replace(start=past.start + gone * MINUTE, columns=columns)
 
-    def _made(self, key: Key, past: NotedPast | None) -> Json | None:
-        named = self._named(key)
-        if named is None:
+    def _build_object(self, key: Key, past: NotedPast | None) -> Json | None:
+        about = self._find_subject(key)
+        if about is None:
             return None
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(self.labels(key))}
-        found: Json = {"metadata": metadata, "of": named.of}
+        body: Json = {"metadata": metadata, "of": about.of}
         if past is None:
-            return found
+            return body
         if past.metric:
-            found["metric"] = past.metric
+            body["metric"] = past.metric
         columns: Json = dict(past.columns)
         if "state" in columns:
             columns["state"] = past.states()
-        return {**found, **dated(past), **columns}
+        return {**body, **time_fields(past), **columns}
 
 
-def _leading(past: NotedPast) -> tuple[Column, Column]:
+def _leading_columns(past: NotedPast) -> tuple[Column, Column]:
     """Return the values, and the replicas or pods."""
     names = ("value", "current") if "value" in past.columns else ("utilization", "pods")
     values, size = (past.columns[name] for name in names)

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import Json
-from adapter.answers.view.schema import integer, listed, struct, text
+from adapter.answers.view.schema import array, integer, struct, text
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
 from adapter.answers.view.standings import NodeStanding, NodeStandings, in_words
 from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
@@ -55,7 +55,7 @@ GPUNODES: Final = ViewResource(
         left=integer("Units that a pod can still get; 0 if no pod can start there."),
         silent=integer("GPUs that no exporter reports."),
         withheld=text("Units that the node has and does not offer, such as 1 of 8 nvidia.com/gpu."),
-        blocked=listed(
+        blocked=array(
             "Why no GPU pod can start there, besides that its GPUs are in use.",
             struct(
                 "A reason.",
@@ -90,11 +90,11 @@ class GpuNodes(ViewProvider):
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
         yield from self.prepare((), 0.0)
-        found = {name for name in self._reported.of(self._values.snapshot) if name}
+        names = {name for name in self._reported.of(self._values.snapshot) if name}
         for some in parts(tuple(self._standings.nodes), _STEP):
-            found.update(node.name for node in some if node.gpus or has_gpus(node.labels))
+            names.update(node.name for node in some if node.gpus or has_gpus(node.labels))
             yield
-        return [Key("", name) for name in sorted(found)]
+        return [Key("", name) for name in sorted(names)]
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
@@ -104,12 +104,12 @@ class GpuNodes(ViewProvider):
         self._standings.refresh()
         reported = self._reported.of(snapshot)
         if not reported:
-            found: Counter[str] = Counter()
+            counts: Counter[str] = Counter()
             for some in parts(tuple(self._devices.keys), _STEP):
-                known = (self._devices.get(key.name) for key in some)
-                found.update(device.node for device in known if device is not None)
+                devices = (self._devices.get(key.name) for key in some)
+                counts.update(device.node for device in devices if device is not None)
                 yield
-            reported.update(found or {"": 0})
+            reported.update(counts or {"": 0})
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -118,35 +118,35 @@ class GpuNodes(ViewProvider):
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
-        found = self._fields(key.name)
-        if found is None:
+        fields = self._fields(key.name)
+        if fields is None:
             return None
         standing = self._standing(key.name)
         names = ("pool", "gpus", "reported", "allocatable", "requested", "left")
         return (
-            *(found.get(name) for name in names),
+            *(fields.get(name) for name in names),
             (in_words(standing.closed) if standing is not None else "") or None,
-            *(found.get(name) for name in ("silent", "withheld", "model")),
+            *(fields.get(name) for name in ("silent", "withheld", "model")),
         )
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
-        found = self._fields(key.name)
-        if found is None:
+        fields = self._fields(key.name)
+        if fields is None:
             return None
         standing = self._standing(key.name)
         rows = standing.closed if standing is not None else ()
         blocked = [{"kind": row.kind.value, "text": row.text} for row in rows]
         return {
             "metadata": {"name": key.name, "labels": dict(self.labels(key))},
-            **{name: value for name, value in found.items() if value is not None},
+            **{name: value for name, value in fields.items() if value is not None},
             **({"blocked": blocked} if blocked else {}),
         }
 
     def silent(self, name: str) -> int:
         """Return the GPUs of a node that no exporter reports, after :meth:`prepare`."""
-        found = self._fields(name)
-        return 0 if found is None else int(found["silent"] or 0)
+        fields = self._fields(name)
+        return 0 if fields is None else int(fields["silent"] or 0)
 
     def _standing(self, name: str) -> NodeStanding | None:
         return self._standings.of(name)
@@ -163,7 +163,7 @@ class GpuNodes(ViewProvider):
         gpus = instances or facts.devices
         # Shares of one GPU may be in the capacity, and labels count a board beside its instances.
         exact = facts.counts and not facts.mig_strategy
-        known = (gpus or 0) if exact or not reported else 0
+        expected = (gpus or 0) if exact or not reported else 0
         return {
             "pool": pool(labels),
             "model": facts.model or None,
@@ -172,6 +172,6 @@ class GpuNodes(ViewProvider):
             "allocatable": sum(standing.state.offers.values()) if standing and offers else None,
             "requested": standing.requested if standing and offers else None,
             "left": standing.left if standing is not None else None,
-            "silent": max(0, known - reported),
+            "silent": max(0, expected - reported),
             "withheld": (standing.withheld or None) if standing is not None else None,
         }

@@ -12,12 +12,12 @@ from adapter.answers.view.fragments import (
     VALUE,
     Json,
     Reasons,
-    expressible,
-    measured,
+    is_expressible,
+    value_fields,
 )
 from adapter.answers.view.holders import EVIDENCES, holders
 from adapter.answers.view.idle import device_idle
-from adapter.answers.view.schema import integer, listed, struct, text, time
+from adapter.answers.view.schema import array, integer, struct, text, time
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.sharing import Share
 from adapter.pipeline.attribution.values import NO_VALUE, NOT_EXPORTED
@@ -133,19 +133,19 @@ def labels(gpu: Gpu, node: Mapping[str, str]) -> dict[str, str]:
         gpu: the device.
         node: the labels of its node.
     """
-    own = (
+    pairs = (
         ("node", label_value(gpu.known.node)),
         ("vendor", gpu.vendor),
         ("model", label_value(gpu.model)),
         ("mig-profile", label_value(gpu.device.mig_profile)),
         ("sharing", label_value(gpu.sharing)),
     )
-    found = {key: value for key, value in own if value}
+    gpu_labels = {key: value for key, value in pairs if value}
     if node:
         if capacity := label_value(capacity_type(node)):
-            found["capacity-type"] = capacity
-        found.update((key, node[key]) for key in _NODE_LABELS if node.get(key))
-    return found
+            gpu_labels["capacity-type"] = capacity
+        gpu_labels.update((key, node[key]) for key in _NODE_LABELS if node.get(key))
+    return gpu_labels
 
 
 def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
@@ -153,8 +153,12 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
     device, known = gpu.device, gpu.known
     sample = gpu.newest_sample
     values, left_out = _values(gpu, snapshot, now)
-    idle = None if _only_placeholders(gpu, snapshot) else device_idle(gpu.all_series, snapshot, now)
-    found: Json = {
+    idle = (
+        None
+        if _has_only_placeholders(gpu, snapshot)
+        else device_idle(gpu.all_series, snapshot, now)
+    )
+    body: Json = {
         "node": known.node,
         "index": known.number,
         "uuid": device.id,
@@ -168,10 +172,10 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
         "pods": list(_pods(gpu, snapshot)),
         "values": values,
         "leftOut": left_out,
-        "unhealthy": unhealthy(gpu, snapshot, now),
+        "unhealthy": why_unhealthy(gpu, snapshot, now),
         "idleSince": instant.write(idle) if idle is not None else "",
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in body.items() if value}
 
 
 def number(gpu: Gpu, snapshot: Snapshot, name: str, now: float) -> float | None:
@@ -180,13 +184,13 @@ def number(gpu: Gpu, snapshot: Snapshot, name: str, now: float) -> float | None:
     if metric is None:
         return None
     if len(gpu.all_series) == 1:
-        sample = snapshot.current(gpu.all_series[0], metric, now)
+        sample = snapshot.current_value(gpu.all_series[0], metric, now)
         return None if sample is None else sample.value
     reading = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
     return reading.value if isinstance(reading, Reading) else None
 
 
-def unhealthy(gpu: Gpu, snapshot: Snapshot, now: float) -> str:
+def why_unhealthy(gpu: Gpu, snapshot: Snapshot, now: float) -> str:
     """Return why the device is not healthy, by what its exporters report; empty if it may be."""
     values = ((why, number(gpu, snapshot, name, now)) for name, why in SIGNS.items())
     return "; ".join(text for why, value in values if value is not None and (text := why(value)))
@@ -205,17 +209,17 @@ def metrics(snapshot: Snapshot) -> Iterator[Metric]:
 def _values(gpu: Gpu, snapshot: Snapshot, now: float) -> tuple[list[Json], list[Json]]:
     values, left_out = [], Reasons(snapshot)
     for metric in metrics(snapshot):
-        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
-        if isinstance(found, Reading):
-            if expressible(found.value):
+        value = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
+        if isinstance(value, Reading):
+            if is_expressible(value.value):
                 of = {"of": "board"} if metric.per_board and gpu.device.mig else {}
-                values.append(measured(metric, found) | of)
-        elif metric.name == UTILIZATION or not _unreported(found, gpu):
-            left_out.add(found, metric)
-    return values, left_out.listed(gpu.newest)
+                values.append(value_fields(metric, value) | of)
+        elif metric.name == UTILIZATION or not _is_unreported(value, gpu):
+            left_out.add(value, metric)
+    return values, left_out.list_reasons(gpu.newest)
 
 
-def _unreported(absence: Absence, gpu: Gpu) -> bool:
+def _is_unreported(absence: Absence, gpu: Gpu) -> bool:
     """Return whether the exporter has no such value. About instances, this is not known."""
     return absence.reason == NOT_EXPORTED or (absence.reason == NO_VALUE and gpu.device.mig)
 
@@ -223,31 +227,31 @@ def _unreported(absence: Absence, gpu: Gpu) -> bool:
 def _sharing(gpu: Gpu, snapshot: Snapshot) -> Json:
     if not gpu.strategy:
         return {}
-    found: Json = {"strategy": gpu.strategy}
+    sharing: Json = {"strategy": gpu.strategy}
     if gpu.share is not None:
-        found["evidence"] = gpu.share.evidence.value
-        found["pods"] = len(gpu.share.pods)
+        sharing["evidence"] = gpu.share.evidence.value
+        sharing["pods"] = len(gpu.share.pods)
     policies = {
         snapshot.cluster.options.of(pod.ref.namespace, snapshot.cluster.labels(pod.node)).value
         for pod in (gpu.share.pods if gpu.share is not None else ())
     }
     if policies:
-        found["policies"] = sorted(policies)
-    return found
+        sharing["policies"] = sorted(policies)
+    return sharing
 
 
-def _only_placeholders(gpu: Gpu, snapshot: Snapshot) -> bool:
+def _has_only_placeholders(gpu: Gpu, snapshot: Snapshot) -> bool:
     """Return whether pods have the device, all of which only hold room for others."""
     having = holders(gpu.all_series, gpu.share, snapshot)
-    return bool(having) and all(each.pod.placeholder for each in having)
+    return bool(having) and all(holder.pod.placeholder for holder in having)
 
 
 def _pods(gpu: Gpu, snapshot: Snapshot) -> Iterator[Json]:
     for pod, container, evidence in holders(gpu.all_series, gpu.share, snapshot):
-        found = {"namespace": pod.ref.namespace, "name": pod.ref.name}
+        row = {"namespace": pod.ref.namespace, "name": pod.ref.name}
         if container:
-            found["container"] = container
-        yield found | {"evidence": evidence.value}
+            row["container"] = container
+        yield row | {"evidence": evidence.value}
 
 
 SCHEMA: Final = struct(
@@ -261,7 +265,7 @@ SCHEMA: Final = struct(
     model=text("Model, such as NVIDIA A100-SXM4-40GB."),
     vendor=text("nvidia, amd or intel."),
     migProfile=text("Profile of the MIG instance, such as 1g.5gb, or of the partition (cpx)."),
-    exporters=listed(
+    exporters=array(
         "The exporters that report the device.",
         text("URL of the exporter's page, or its instance label in the store."),
     ),
@@ -271,12 +275,12 @@ SCHEMA: Final = struct(
         strategy=text("time-slicing, time-sharing or mps; shared if the node does not say which."),
         evidence=text("What shows that it is shared, such as node_replicas or pod_spec."),
         pods=integer("Running pods that are known to share it."),
-        policies=listed(
+        policies=array(
             "How its values are divided among these pods; see sharing.policy of the settings.",
             text("copy, equal, memory or exact."),
         ),
     ),
-    pods=listed(
+    pods=array(
         "Pods that have the device now.",
         struct(
             "A pod that has the device.",
@@ -286,7 +290,7 @@ SCHEMA: Final = struct(
             evidence=text(EVIDENCES),
         ),
     ),
-    values=listed(
+    values=array(
         "Values of the device itself.",
         struct(
             "A value of the device.",
@@ -294,7 +298,7 @@ SCHEMA: Final = struct(
             of=text("board if the value describes the whole GPU of a MIG instance."),
         ),
     ),
-    leftOut=listed(
+    leftOut=array(
         "Metrics that the exporter reports and whose values are not trusted, and the reasons.",
         MISSING,
     ),

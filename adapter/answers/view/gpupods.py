@@ -10,12 +10,12 @@ from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.view import podobject
 from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import Json
-from adapter.answers.view.owner import scaled
+from adapter.answers.view.owner import scalable_workloads
 from adapter.answers.view.pernamespace import PerNamespace
-from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
+from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal_reading
 from adapter.answers.view.snapshots import CurrentValues, check
-from adapter.figures import age, memory, number, percent, plain
-from adapter.pipeline.attribution.credibility import asked as requested_devices
+from adapter.figures import age, memory, number, percent, short_number
+from adapter.pipeline.attribution.credibility import requested_devices
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
@@ -28,8 +28,8 @@ _STEP: Final = 256
 """Pods that one step of a list looks at."""
 
 
-def _devices(found: int, requested: int) -> str:
-    return f"{found}/{requested}" if requested > found else str(found)
+def _devices(measured: int, requested: int) -> str:
+    return f"{measured}/{requested}" if requested > measured else str(measured)
 
 
 def _seconds(seconds: float) -> str:
@@ -63,13 +63,13 @@ GPUPODS: Final = ViewResource(
             "Waiting",
             "Requests that wait in the inference server.",
             numbers=("Waiting-Requests",),
-            write=plain,
+            write=short_number,
         ),
         Column(
             "Running",
             "Requests that the inference server works on.",
             numbers=("Running-Requests",),
-            write=plain,
+            write=short_number,
         ),
         Column(
             "Devices",
@@ -129,17 +129,17 @@ class GpuPods:
         self._devices = devices
         self._hpas = hpas
         self._ratios = ratios or PromisedRatios(pods)
-        self._keys = PerNamespace(pods, self._listed)
+        self._keys = PerNamespace(pods, self._list_keys)
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
         check(self._pods)
         namespaces = self._pods.namespaces() if namespace is None else (namespace,)
         yield from self._keys.refresh(namespaces, (yield from self._values.snapshot.on_pages()))
-        found: list[Key] = []
+        keys: list[Key] = []
         for name in namespaces:
-            found += self._keys.of(name) or ()
-        return found
+            keys += self._keys.of(name) or ()
+        return keys
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
@@ -156,7 +156,7 @@ class GpuPods:
         pod = self._pods.get(*key)
         if pod is None:
             return {}
-        measured = isinstance(principal(self._asked(pod, time.time())), Reading)
+        measured = isinstance(principal_reading(self._asked_pod(pod, time.time())), Reading)
         return {"node": pod.node, "phase": pod.phase, "measured": str(measured).lower()}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
@@ -164,18 +164,18 @@ class GpuPods:
         pod = self._pods.get(*key)
         if pod is None or pod.finished:
             return None
-        asked = self._asked(pod, now)
-        busy = asked.reading(UTILIZATION) if asked.holds_gpu else None
-        serves = asked.serves
+        asked_pod = self._asked_pod(pod, now)
+        busy = asked_pod.reading(UTILIZATION) if asked_pod.holds_gpu else None
+        serves = asked_pod.serves
         if busy is None and not serves:
             return None
         return (
             busy.value if isinstance(busy, Reading) else None,
-            asked.memory(busy) if busy is not None else None,
-            asked.waiting if serves else None,
-            asked.running if serves else None,
-            *_about(busy, asked, now),
-            asked.first_token if serves else None,
+            asked_pod.memory(busy) if busy is not None else None,
+            asked_pod.waiting if serves else None,
+            asked_pod.running if serves else None,
+            *_value_cells(busy, asked_pod, now),
+            asked_pod.first_token if serves else None,
             "; ".join(pod.unhealthy) or None,
         )
 
@@ -184,16 +184,16 @@ class GpuPods:
         pod = self._pod(key)
         if pod is None:
             return None
-        hpas = self._hpas.of(key.namespace, scaled(pod))
-        promised = tuple(self._ratios.stated(pod, now))
-        return podobject.made(self._asked(pod, now), self._devices, hpas, promised)
+        hpas = self._hpas.of(key.namespace, scalable_workloads(pod))
+        promised = tuple(self._ratios.stated_promises(pod, now))
+        return podobject.build_object(self._asked_pod(pod, now), self._devices, hpas, promised)
 
-    def _listed(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
-        found: list[Key] = []
-        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
-            found += [Key(*pod.ref) for pod in some if is_shown(pod, on_page=pod.ref in on_pages)]
+    def _list_keys(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
+        keys: list[Key] = []
+        for some in parts((yield from self._pods.select_in_steps(namespace, EVERYTHING)), _STEP):
+            keys += [Key(*pod.ref) for pod in some if is_shown(pod, on_page=pod.ref in on_pages)]
             yield
-        return found
+        return keys
 
     def _pod(self, key: Key) -> Pod | None:
         """Return the pod if the resource has it."""
@@ -204,7 +204,7 @@ class GpuPods:
         on_page = snapshot.serves(pod.ref) or snapshot.holds(pod)
         return pod if is_shown(pod, on_page=on_page) else None
 
-    def _asked(self, pod: Pod, now: float) -> AskedPod:
+    def _asked_pod(self, pod: Pod, now: float) -> AskedPod:
         return AskedPod(self._values.snapshot, pod, now)
 
 
@@ -218,25 +218,27 @@ def is_shown(pod: Pod, *, on_page: bool) -> bool:
     return (pod.holds_gpu or on_page) and not pod.finished
 
 
-def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[RawCell, ...]:
+def _value_cells(
+    busy: Reading | Absence | None, asked_pod: AskedPod, now: float
+) -> tuple[RawCell, ...]:
     """Return the cells from Devices to Window."""
-    pod, main = asked.pod, principal(asked) if busy is None else busy
+    pod, main = asked_pod.pod, principal_reading(asked_pod) if busy is None else busy
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None
     devices = main.devices if busy is not None else ()
     return (
         (len(devices), requested_devices(pod)) if devices else None,
-        _joined([part.attribution.value for part in devices], "+"),
+        _join_texts([part.attribution.value for part in devices], "+"),
         int(now - main.time),
         None,
         pod.node or None,
         ",".join([part.device for part in devices]) or None,
-        _joined([part.formula for part in main.devices], ","),
+        _join_texts([part.formula for part in main.devices], ","),
         main.window,
     )
 
 
-def _joined(texts: Sequence[str], joint: str) -> Cell:
+def _join_texts(texts: Sequence[str], joint: str) -> Cell:
     """Return different texts, sorted."""
     if len(texts) == 1:
         return texts[0]

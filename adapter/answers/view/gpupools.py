@@ -7,12 +7,12 @@ from typing import Final
 
 from adapter.answers.history.hours import MINUTES
 from adapter.answers.history.ring import HOURS, HistoryRing, subject
-from adapter.answers.view.fragments import Json, rounded
-from adapter.answers.view.gpuhistories import dated, points
+from adapter.answers.view.fragments import Json, round_number
+from adapter.answers.view.gpuhistories import points, time_fields
 from adapter.answers.view.gpunodes import GpuNodes
 from adapter.answers.view.gpus import DeviceUse, Gpus
 from adapter.answers.view.poolcapacity import PoolCapacity
-from adapter.answers.view.schema import integer, listed, mapping, number, struct, text
+from adapter.answers.view.schema import array, integer, mapping, number, struct, text
 from adapter.answers.view.standings import NodeStandings
 from adapter.figures import percent
 from adapter.pipeline.cluster.nodelabels import pool
@@ -64,7 +64,7 @@ GPUPOOLS: Final = ViewResource(
             "can get it or not), unheld (it works without a known pod), unmeasured.",
             integer("Devices."),
         ),
-        resources=listed(
+        resources=array(
             "What the nodes offer.",
             struct(
                 "A GPU resource.",
@@ -85,7 +85,7 @@ GPUPOOLS: Final = ViewResource(
                 ),
             ),
         ),
-        layouts=listed(
+        layouts=array(
             "How boards are divided into MIG instances or partitions.",
             struct(
                 "Boards that are divided alike.",
@@ -97,7 +97,7 @@ GPUPOOLS: Final = ViewResource(
                 ),
             ),
         ),
-        **dated(),
+        **time_fields(),
         **{name: points(f"GPUs that are {name}") for name in ("busy", "idle", "free")},
     ),
     categories=("gpu-metrics",),
@@ -131,18 +131,18 @@ class GpuPools(ViewProvider):
         uses: dict[str, list[DeviceUse]] = {}
         for use in (yield from self._gpus.uses(now)):
             uses.setdefault(use.node, []).append(use)
-        found: dict[str, PoolCapacity] = {}
+        pools: dict[str, PoolCapacity] = {}
         for keys in parts((yield from self._nodes.keys(None)), _STEP):
             for key in keys:
                 name = pool(self._nodes.labels(key)) or NO_POOL
-                found.setdefault(name, PoolCapacity()).add(
+                pools.setdefault(name, PoolCapacity()).add(
                     key.name,
                     self._standings.of(key.name),
                     uses.get(key.name, ()),
                     self._nodes.silent(key.name),
                 )
             yield
-        self._found, self._at = dict(sorted(found.items())), now
+        self._found, self._at = dict(sorted(pools.items())), now
         return self._found
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -159,62 +159,63 @@ class GpuPools(ViewProvider):
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
-        found = self._found.get(key.name)
-        if found is None:
+        capacity = self._found.get(key.name)
+        if capacity is None:
             return None
-        of = found.classes
-        layouts = (f"{row.layout} ({row.boards})" for row in found.layouts())
+        of = capacity.classes
+        layouts = (f"{row.layout} ({row.boards})" for row in capacity.layouts())
         return (
-            found.nodes,
-            found.gpus,
+            capacity.nodes,
+            capacity.gpus,
             *(of[name] for name in ("busy", "idle", "free", "blocked", "unheld", "unmeasured")),
-            ", ".join(f"{row.units} {name}" for name, row in sorted(found.largest.items())) or None,
-            found.fragmented,
-            found.closed,
-            ", ".join(f"{units} {name}" for name, units in sorted(found.left.items())) or None,
+            ", ".join(f"{row.units} {name}" for name, row in sorted(capacity.largest.items()))
+            or None,
+            capacity.fragmented,
+            capacity.closed,
+            ", ".join(f"{units} {name}" for name, units in sorted(capacity.left.items())) or None,
             ", ".join(layouts) or None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
-        return self._made(key, MINUTES)
+        return self._build_object(key, MINUTES)
 
     def whole(self, key: Key, now: float) -> Json | None:
         """Return a pool with its whole past; None if it does not exist."""
-        return self._made(key, HOURS * MINUTES)
+        return self._build_object(key, HOURS * MINUTES)
 
-    def _made(self, key: Key, minutes: int) -> Json | None:
-        found = self._found.get(key.name)
-        if found is None:
+    def _build_object(self, key: Key, minutes: int) -> Json | None:
+        capacity = self._found.get(key.name)
+        if capacity is None:
             return None
         past = self._ring.read(subject("pool", key.name), minutes)
         return {
             "metadata": {"name": key.name},
-            "nodes": found.nodes,
-            "closed": found.closed,
-            "gpus": found.gpus,
-            "classes": {name: count for name, count in sorted(found.classes.items()) if count},
-            "resources": [_resource(found, name) for name in sorted(found.allocatable)],
+            "nodes": capacity.nodes,
+            "closed": capacity.closed,
+            "gpus": capacity.gpus,
+            "classes": {name: count for name, count in sorted(capacity.classes.items()) if count},
+            "resources": [_resource(capacity, name) for name in sorted(capacity.allocatable)],
             "layouts": [
                 {"layout": row.layout, "boards": row.boards}
                 | ({} if row.unused is None else {"unusedSlices": row.unused})
-                for row in found.layouts()
+                for row in capacity.layouts()
             ],
-            **({} if past is None else dated(past)),
+            **({} if past is None else time_fields(past)),
             **({} if past is None else {k: v for k, v in past.columns.items() if k != "gpus"}),
         }
 
 
-def _resource(found: PoolCapacity, name: str) -> Json:
+def _resource(capacity: PoolCapacity, name: str) -> Json:
     row: Json = {
         "name": name,
-        "allocatable": found.allocatable[name],
-        "requested": found.requested[name],
-        "left": found.left[name],
+        "allocatable": capacity.allocatable[name],
+        "requested": capacity.requested[name],
+        "left": capacity.left[name],
     }
-    if (part := found.fragmentation(name)) is not None:
-        row["fragmented"] = rounded(part)
-    if (room := found.largest.get(name)) is not None:
+    if (part := capacity.fragmentation(name)) is not None:
+        row["fragmented"] = round_number(part)
+    if (room := capacity.largest.get(name)) is not None:
         row["largest"] = {"units": room.units, "node": room.node}
         if room.cpu is not None:
             row["largest"]["cpu"] = room.cpu / 1000

@@ -9,12 +9,12 @@ from adapter.answers.view import gpuobject
 from adapter.answers.view.devices import Devices, device_series, place_of
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.gpuclass import GpuClass, gpu_class
-from adapter.answers.view.gpuobject import UTILIZATION, Gpu, number, unhealthy
+from adapter.answers.view.gpuobject import UTILIZATION, Gpu, number, why_unhealthy
 from adapter.answers.view.holders import holders
 from adapter.answers.view.idle import device_idle
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
 from adapter.answers.view.standings import NodeStandings
-from adapter.figures import age, memory, percent, plain
+from adapter.figures import age, memory, percent, short_number
 from adapter.pipeline.attribution.sharing import NodeSharing
 from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.cluster.index import PodIndex
@@ -31,11 +31,11 @@ _STEP: Final = 32
 
 
 def _watts(value: float) -> str:
-    return f"{plain(value)}W"
+    return f"{short_number(value)}W"
 
 
 def _degrees(value: float) -> str:
-    return f"{plain(value)}C"
+    return f"{short_number(value)}C"
 
 
 GPUS: Final = ViewResource(
@@ -83,7 +83,7 @@ GPUS: Final = ViewResource(
             "Code of the last XID error; 0 for none.",
             wide=True,
             numbers=("XID-Code",),
-            write=plain,
+            write=short_number,
         ),
         Column(
             "Idle-Since",
@@ -175,7 +175,7 @@ class Gpus:
         )
         sample, newest = gpu.newest_sample, gpu.newest
         idle = device_idle(gpu.all_series, snapshot, now)
-        having, sick = _pods(gpu, snapshot), unhealthy(gpu, snapshot, now)
+        having, sick = _pods(gpu, snapshot), why_unhealthy(gpu, snapshot, now)
         return (
             gpu.known.node or None,
             gpu.known.number or None,
@@ -192,7 +192,7 @@ class Gpus:
             None if idle is None else int(now - idle),
             sick or None,
             newest.origin,
-            self._blocked(gpu, having, sick) or None,
+            self._why_blocked(gpu, having, sick) or None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -209,29 +209,29 @@ class Gpus:
     def uses(self, now: float) -> Steps[list[DeviceUse]]:
         """Return what each device is used for, in steps."""
         yield from self.prepare((), now)
-        found: list[DeviceUse] = []
+        uses: list[DeviceUse] = []
         for keys in parts(tuple(self._devices.keys), _STEP):
             some = (self._use(key, now) for key in keys)
-            found += [use for use in some if use is not None]
+            uses += [use for use in some if use is not None]
             yield
-        return found
+        return uses
 
     def _use(self, key: Key, now: float) -> DeviceUse | None:
         snapshot = self._values.snapshot
         gpu = self._gpu(key, snapshot)
         if gpu is None:
             return None
-        busy, sick = number(gpu, snapshot, UTILIZATION, now), unhealthy(gpu, snapshot, now)
+        busy, sick = number(gpu, snapshot, UTILIZATION, now), why_unhealthy(gpu, snapshot, now)
         idle = device_idle(gpu.all_series, snapshot, now)
         having = _pods(gpu, snapshot)
-        blocked = self._blocked(gpu, having, sick) or None
+        blocked = self._why_blocked(gpu, having, sick) or None
         of = gpu_class(busy, having, None if idle is None else int(now - idle), blocked)
         mig = gpu.device.mig
         return DeviceUse(
             gpu.known.node, of, gpu.device.board if mig else "", gpu.device.mig_profile, gpu.model
         )
 
-    def _blocked(self, gpu: Gpu, having: Cell, sick: str) -> str:
+    def _why_blocked(self, gpu: Gpu, having: Cell, sick: str) -> str:
         """Return why no pod can start on the node, or get this of its devices."""
         standing = self._standings.of(gpu.known.node)
         if standing is None or standing.text:
@@ -241,30 +241,30 @@ class Gpus:
         return f"the node does not offer {standing.withheld}, and this GPU is not healthy: {sick}"
 
     def _gpu(self, key: Key, snapshot: Snapshot) -> Gpu | None:
-        known = self._devices.get(key.name)
-        if known is None:
+        device = self._devices.get(key.name)
+        if device is None:
             return None
-        all_series = device_series(known, snapshot)
+        all_series = device_series(device, snapshot)
         if not all_series:
             return None
-        share = self._shared(known.node, snapshot).devices.get(known.id)
-        return Gpu(known, all_series, share, snapshot.cluster.facts(known.node))
+        share = self._node_sharing(device.node, snapshot).devices.get(device.id)
+        return Gpu(device, all_series, share, snapshot.cluster.facts(device.node))
 
-    def _shared(self, node: str, snapshot: Snapshot) -> NodeSharing:
+    def _node_sharing(self, node: str, snapshot: Snapshot) -> NodeSharing:
         """Return who shares the devices of a node; computed once for a node's devices."""
-        known = self._sharing.of(snapshot)
-        found = known.get(node)
-        if found is None:
-            found = known[node] = snapshot.sharing(node)
-        return found
+        by_node = self._sharing.of(snapshot)
+        sharing = by_node.get(node)
+        if sharing is None:
+            sharing = by_node[node] = snapshot.sharing(node)
+        return sharing
 
 
 def _pods(gpu: Gpu, snapshot: Snapshot) -> Cell:
-    found = holders(gpu.all_series, gpu.share, snapshot)
-    if not found:
+    having = holders(gpu.all_series, gpu.share, snapshot)
+    if not having:
         return None
-    first = "/".join(found[0].pod.ref)
-    return first if len(found) == 1 else f"{first} +{len(found) - 1}"
+    first = "/".join(having[0].pod.ref)
+    return first if len(having) == 1 else f"{first} +{len(having) - 1}"
 
 
 def _sharing(gpu: Gpu) -> Cell:

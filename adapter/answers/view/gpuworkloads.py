@@ -8,8 +8,8 @@ from typing import Final
 from adapter.answers.view import workloadobject
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.groups import WorkloadGroup, WorkloadGroups
-from adapter.answers.view.hpaparts import judged, leading, target
-from adapter.answers.view.owner import scaled
+from adapter.answers.view.hpaparts import judge_hpa, leading_hpa, target
+from adapter.answers.view.owner import scalable_workloads
 from adapter.answers.view.snapshots import CurrentValues, check
 from adapter.answers.view.workloadobject import Summary, summary
 from adapter.figures import age, percent
@@ -96,12 +96,12 @@ class GpuWorkloads:
         check(self._pods)
         namespaces = self._pods.namespaces() if namespace is None else (namespace,)
         yield from self.refresh(namespaces)
-        found: list[Key] = []
+        keys: list[Key] = []
         for name in namespaces:
             for some in parts(tuple(self._groups.of(name)), _STEP):
-                found += [Key(name, each) for each in some]
+                keys += [Key(name, workload) for workload in some]
                 yield
-        return found
+        return keys
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
@@ -110,15 +110,15 @@ class GpuWorkloads:
         for key in keys:
             group = self._group(key)
             if group is not None:
-                found = yield from self._summed(key, group, now)
-                self._summaries.put((key, now), found, _SUMMARY + _POD * len(group.pods))
+                summed = yield from self._compute_summary(key, group, now)
+                self._summaries.put((key, now), summed, _SUMMARY + _POD * len(group.pods))
 
-    def every(self, now: float, take: Callable[[Key, Summary], None]) -> Steps[None]:
+    def visit_workloads(self, now: float, take: Callable[[Key, Summary], None]) -> Steps[None]:
         """Call ``take`` with each workload and the values of its pods, in steps."""
         for key in (yield from self.keys(None)):
             group = self._group(key)
             if group is not None:
-                take(key, (yield from self._summed(key, group, now)))
+                take(key, (yield from self._compute_summary(key, group, now)))
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -135,21 +135,21 @@ class GpuWorkloads:
         group = self._group(key)
         if group is None:
             return None
-        found = self._summary(key, group, now)
-        hpas, metrics = found.hpas, self._values.snapshot.catalog.metrics
+        summed = self._summary(key, group, now)
+        hpas, metrics = summed.hpas, self._values.snapshot.catalog.metrics
         more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
-        hpa, pods = leading(hpas, metrics), found.target
+        hpa, pods = leading_hpa(hpas, metrics), summed.target
         return (
-            found.pods,
-            found.measured,
-            found.mean,
-            found.most,
+            summed.pods,
+            summed.measured,
+            summed.mean,
+            summed.most,
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
             None if hpa is None else hpa.wants,
-            None if hpa is None else judged(hpa, pods, metrics, now).state.value,
-            None if found.idle_since is None else int(now - found.idle_since),
-            len(found.devices),
+            None if hpa is None else judge_hpa(hpa, pods, metrics, now).state.value,
+            None if summed.idle_since is None else int(now - summed.idle_since),
+            len(summed.devices),
             None if hpa is None else _replicas(hpa),
             pods.reasons or None,
             pods.ready,
@@ -167,9 +167,9 @@ class GpuWorkloads:
         group = self._group(key)
         if group is None:
             return None
-        found = self._summary(key, group, now)
+        summed = self._summary(key, group, now)
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
-        body = workloadobject.made(group, found, self._values.snapshot, now)
+        body = workloadobject.fields(group, summed, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
     def refresh(self, namespaces: Sequence[str]) -> Steps[None]:
@@ -181,22 +181,22 @@ class GpuWorkloads:
         return self._groups.of(key.namespace).get(key.name)
 
     def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
-        found = self._summaries.get((key, now))
-        return at_once(self._summed(key, group, now)) if found is None else found
+        summed = self._summaries.get((key, now))
+        return at_once(self._compute_summary(key, group, now)) if summed is None else summed
 
-    def _summed(self, key: Key, group: WorkloadGroup, now: float) -> Steps[Summary]:
-        hpas = self._scaling(group)
-        found = yield from summary(group, self._values.snapshot, hpas, now)
+    def _compute_summary(self, key: Key, group: WorkloadGroup, now: float) -> Steps[Summary]:
+        hpas = self._scaling_hpas(group)
+        summed = yield from summary(group, self._values.snapshot, hpas, now)
         if hpas.total:
             above = "" if group.above.kind == "ReplicaSet" else key.name
             foreign = self._groups.twin(key.namespace, key.name)
-            found.target = found.target._replace(foreign=foreign, above=above)
-        return found
+            summed.target = summed.target._replace(foreign=foreign, above=above)
+        return summed
 
-    def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
+    def _scaling_hpas(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""
         first = group.pods[0]
-        return self._hpas.of(first.ref.namespace, scaled(first))
+        return self._hpas.of(first.ref.namespace, scalable_workloads(first))
 
 
 def _replicas(hpa: ShownHpa) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.answers.view.gpupods import is_shown
-from adapter.answers.view.owner import Above, topmost
+from adapter.answers.view.owner import Above, topmost_workload
 from adapter.answers.view.pernamespace import PerNamespace
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.pod import Pod, PodRef
@@ -38,8 +38,8 @@ class WorkloadGroup:
     def add(self, pod: Pod) -> None:
         """Add a pod."""
         if not self.pods:
-            own = pod.labels.items()
-            self.labels = {key: text for key, text in own if key not in _OF_ONE_VERSION}
+            pairs = pod.labels.items()
+            self.labels = {key: text for key, text in pairs if key not in _OF_ONE_VERSION}
         elif pod.labels is not self.pods[-1].labels:
             self.labels = {k: text for k, text in self.labels.items() if pod.labels.get(k) == text}
         self.pods.append(pod)
@@ -57,12 +57,12 @@ class _Namespace:
         """See :meth:`WorkloadGroups.twin`."""
         if self._alike is None:
             alike: dict[frozenset[tuple[str, str]], list[str]] = {}
-            for each, group in self.groups.items():
-                alike.setdefault(frozenset(group.labels.items()), []).append(each)
+            for other, group in self.groups.items():
+                alike.setdefault(frozenset(group.labels.items()), []).append(other)
             self._alike = alike
         labels = self.groups[name].labels
         same = self._alike[frozenset(labels.items())] if labels else ()
-        return next((each for each in same if each != name), "")
+        return next((other for other in same if other != name), "")
 
 
 class WorkloadGroups:
@@ -74,12 +74,12 @@ class WorkloadGroups:
 
     def __init__(self, pods: PodIndex) -> None:
         self._pods = pods
-        self._known = PerNamespace(pods, self._group)
+        self._known = PerNamespace(pods, self._group_pods)
 
     def of(self, namespace: str) -> Mapping[str, WorkloadGroup]:
         """Return name -> group in order, as of the last :meth:`refresh` of the namespace."""
-        known = self._known.of(namespace)
-        return known.groups if known is not None else {}
+        workloads = self._known.of(namespace)
+        return workloads.groups if workloads is not None else {}
 
     def twin(self, namespace: str, name: str) -> str:
         """Return another workload whose pods have the same labels; empty without one.
@@ -87,20 +87,20 @@ class WorkloadGroups:
         What a Deployment adds to the labels of its pods is not in a selector of the Deployment, so
         each selector that matches these pods matches the others too.
         """
-        known = self._known.of(namespace)
-        return known.twin(name) if known is not None and name in known.groups else ""
+        workloads = self._known.of(namespace)
+        return workloads.twin(name) if workloads is not None and name in workloads.groups else ""
 
     def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
         """Group the pods of namespaces, in steps; see :meth:`.PerNamespace.refresh`."""
         return self._known.refresh(namespaces, serving)
 
-    def _group(self, namespace: str, serving: frozenset[PodRef]) -> Steps[_Namespace]:
+    def _group_pods(self, namespace: str, serving: frozenset[PodRef]) -> Steps[_Namespace]:
         groups: dict[Above, WorkloadGroup] = {}
         rejected: list[Pod] = []
-        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+        for some in parts((yield from self._pods.select_in_steps(namespace, EVERYTHING)), _STEP):
             for pod in some:
                 if is_shown(pod, on_page=pod.ref in serving):
-                    above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
+                    above = topmost_workload(pod) or Above("v1", "Pod", pod.ref.name)
                     group = groups.get(above)
                     if group is None:
                         group = groups[above] = WorkloadGroup(above)
@@ -110,37 +110,37 @@ class WorkloadGroups:
             yield
         for some in parts(rejected, _STEP):
             for pod in some:
-                owner = topmost(pod)
+                owner = topmost_workload(pod)
                 if owner is not None and owner in groups:
                     groups[owner].rejected.append(pod)
             yield
-        return _Namespace((yield from _named(tuple(groups.values()))))
+        return _Namespace((yield from _name_groups(tuple(groups.values()))))
 
 
-def _named(groups: Sequence[WorkloadGroup]) -> Steps[Mapping[str, WorkloadGroup]]:
+def _name_groups(groups: Sequence[WorkloadGroup]) -> Steps[Mapping[str, WorkloadGroup]]:
     """Return name -> group, in order of the names."""
-    named: dict[str, list[WorkloadGroup]] = {}
+    by_name: dict[str, list[WorkloadGroup]] = {}
     for some in parts(groups, _STEP):
         for group in some:
-            named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
+            by_name.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
         yield
-    found: dict[str, WorkloadGroup] = {}
-    for names in parts(tuple(named), _STEP):
+    unique: dict[str, WorkloadGroup] = {}
+    for names in parts(tuple(by_name), _STEP):
         for name in names:
-            same = named[name]
-            for one in same:
-                found[name if len(same) == 1 else _with_group(one.above)] = one
+            same = by_name[name]
+            for group in same:
+                unique[name if len(same) == 1 else _name_with_group(group.above)] = group
         yield
-    order = sorted(found)
+    order = sorted(unique)
     yield
     ordered: dict[str, WorkloadGroup] = {}
     for names in parts(order, _STEP):
-        ordered.update((name, found[name]) for name in names)
+        ordered.update((name, unique[name]) for name in names)
         yield
     return ordered
 
 
-def _with_group(above: Above) -> str:
+def _name_with_group(above: Above) -> str:
     """Return a name with the API group, for kinds that several groups have."""
     group, _, _ = above.api_version.rpartition("/")
     return ".".join(filter(None, (above.kind.lower(), group, above.name)))

@@ -10,7 +10,7 @@ import msgspec
 from adapter.answers.history.hours import MINUTES, StoredHour
 from adapter.answers.history.ring import MINUTE, HistoryRing
 from adapter.answers.view.fragments import Json
-from adapter.answers.view.schema import integer, listed, struct, text
+from adapter.answers.view.schema import array, integer, struct, text
 from apiservice.runtime.steps import Steps, at_once
 from apiservice.view.resource import Column, Key, RawCell, ViewProvider, ViewResource
 from apiservice.wire import instant
@@ -32,9 +32,9 @@ HISTORYHOURS: Final = ViewResource(
     schema=struct(
         "An hour of the history of all namespaces, for another replica of the adapter.",
         version=integer("Version of the form."),
-        states=listed("Names of the states, by their numbers.", text("Name of a state.")),
+        states=array("Names of the states, by their numbers.", text("Name of a state.")),
         hour=integer("Hours since 1970."),
-        blocks=listed("The points.", text("Deflated JSON in base64.")),
+        blocks=array("The points.", text("Deflated JSON in base64.")),
     ),
 )
 
@@ -60,26 +60,26 @@ class HistoryHours(ViewProvider):
         """See the port."""
         hour = self._ring.open_hour
         if hour is not None and hour in map(_number, keys):
-            self._open = yield from self._ring.stored(hour)
+            self._open = yield from self._ring.stored_hour(hour)
         yield
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
-        found = self._hour(key)
-        if found is None:
+        stored = self._hour(key)
+        if stored is None:
             return None
-        return instant.write(found.hour * _SECONDS), sum(map(len, found.blocks))
+        return instant.write(stored.hour * _SECONDS), sum(map(len, stored.blocks))
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
-        found = self._hour(key)
-        return None if found is None else {"metadata": {"name": key.name}, **_fields(found)}
+        stored = self._hour(key)
+        return None if stored is None else {"metadata": {"name": key.name}, **_fields(stored)}
 
     def _hour(self, key: Key) -> StoredHour | None:
         number = _number(key)
         if self._open is not None and self._open.hour == number == self._ring.open_hour:
             return self._open
-        return None if number is None else at_once(self._ring.stored(number))
+        return None if number is None else at_once(self._ring.stored_hour(number))
 
 
 def _number(key: Key) -> int | None:
@@ -88,6 +88,6 @@ def _number(key: Key) -> int | None:
     return int(key.name) if plain else None
 
 
-def _fields(found: StoredHour) -> Json:
-    built: Json = msgspec.to_builtins(found)
+def _fields(hour: StoredHour) -> Json:
+    built: Json = msgspec.to_builtins(hour)
     return built

@@ -52,57 +52,57 @@ def holders(
     """Return the pods that have a device now, by name."""
     if share is None and len(all_series) == 1:
         pod = _pod(all_series[0], snapshot)
-        return () if pod is None else (_holding(pod, all_series[0]),)
-    found: dict[PodRef, HoldingPod] = {}
+        return () if pod is None else (_holding_pod(pod, all_series[0]),)
+    by_ref: dict[PodRef, HoldingPod] = {}
     newest: dict[PodRef, float] = {}
     for series in all_series:
         pod = _pod(series, snapshot)
         if pod is None:
             continue
-        found[pod.ref] = _both(found.get(pod.ref), _holding(pod, series))
+        by_ref[pod.ref] = _merge_holders(by_ref.get(pod.ref), _holding_pod(pod, series))
         newest[pod.ref] = max(series.received, newest.get(pod.ref, 0.0))
     if share is None:
-        return _uncontested(found, newest)
-    earlier = {held.pod for held in snapshot.held(all_series[0].device.id)}
+        return _newest_holders(by_ref, newest)
+    earlier = {holding.pod for holding in snapshot.holdings_of(all_series[0].device.id)}
     for pod in share.pods:
-        if pod.ref not in found:
+        if pod.ref not in by_ref:
             how = AssignmentEvidence.EARLIER if pod.ref in earlier else AssignmentEvidence.ONLY
-            found[pod.ref] = HoldingPod(pod, "", how)
-    return [found[ref] for ref in sorted(found)]
+            by_ref[pod.ref] = HoldingPod(pod, "", how)
+    return [by_ref[ref] for ref in sorted(by_ref)]
 
 
 def _pod(series: DeviceSeries, snapshot: Snapshot) -> Pod | None:
     """Return the pod that a device series names, if it may have the device now."""
-    pod = None if series.superseded else snapshot.cluster.believed(series)
+    pod = None if series.superseded else snapshot.cluster.believed_pod(series)
     return pod if pod is not None and series.received > pod.born else None
 
 
-def _holding(pod: Pod, series: DeviceSeries) -> HoldingPod:
+def _holding_pod(pod: Pod, series: DeviceSeries) -> HoldingPod:
     container = "" if series.assignment is None else series.assignment.container
     return HoldingPod(pod, container, evidence_of(series))
 
 
-def _uncontested(
-    found: Mapping[PodRef, HoldingPod], newest: Mapping[PodRef, float]
+def _newest_holders(
+    by_ref: Mapping[PodRef, HoldingPod], newest: Mapping[PodRef, float]
 ) -> Sequence[HoldingPod]:
     """Return the pods of a device that is not shared: of two exporters, the newer one counts."""
     last = max(newest.values(), default=0.0)
-    return [found[ref] for ref in sorted(found) if newest[ref] == last]
+    return [by_ref[ref] for ref in sorted(by_ref) if newest[ref] == last]
 
 
 def evidence_of(series: DeviceSeries) -> AssignmentEvidence:
     """Return how a device series shows that the pod has the device."""
     if series.sees:
         return AssignmentEvidence.SERVER
-    named = series.assignment
-    return AssignmentEvidence.UID if named is not None and named.uid else AssignmentEvidence.NAME
+    holder = series.assignment
+    return AssignmentEvidence.UID if holder is not None and holder.uid else AssignmentEvidence.NAME
 
 
-def _both(one: HoldingPod | None, other: HoldingPod) -> HoldingPod:
+def _merge_holders(first: HoldingPod | None, second: HoldingPod) -> HoldingPod:
     """Return one holder for several containers of a pod."""
-    if one is None:
-        return other
-    container = one.container if one.container == other.container else ""
+    if first is None:
+        return second
+    container = first.container if first.container == second.container else ""
     order = list(AssignmentEvidence)
-    surest = min(one.evidence, other.evidence, key=order.index)
-    return HoldingPod(one.pod, container, surest)
+    surest = min(first.evidence, second.evidence, key=order.index)
+    return HoldingPod(first.pod, container, surest)

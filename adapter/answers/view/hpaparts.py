@@ -11,7 +11,7 @@ from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.readings import readings_of
 from adapter.answers.judgement.states import HpaJudgement
 from adapter.answers.view.fragments import Json
-from adapter.answers.view.schema import integer, listed, number, struct, text
+from adapter.answers.view.schema import array, integer, number, struct, text
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.cluster.hpas import ScalingHpas, ShownHpa, ShownMetric
 
@@ -24,12 +24,12 @@ _METRIC: Final = {
     "target": text("Target as a quantity, or as a percentage of the requests."),
     "current": text("Value in the status of the HPA. Absent if the controller has none."),
 }
-ASKING: Final = listed(
+ASKING: Final = array(
     "The HPAs of the pod's workload that read a metric of this adapter.",
     struct("An HPA and a metric.", name=text("Name of the HPA."), **_METRIC),
 )
 MORE: Final = integer("HPAs of the workload beyond the first 16, which are not shown.")
-HPAS: Final = listed(
+HPAS: Final = array(
     "The HPAs of the workload, at most 16.",
     struct(
         "An HPA, as its status states it.",
@@ -41,7 +41,7 @@ HPAS: Final = listed(
         state=text("State of the HPA, such as healthy, overloaded or stuck."),
         level=text("How bad the state is: good, warning, bad or off."),
         summary=text("The state in one line, with the metric that leads."),
-        metrics=listed(
+        metrics=array(
             "What the HPA reads, at most 64 metrics.",
             struct(
                 "A metric of the HPA.",
@@ -50,7 +50,7 @@ HPAS: Final = listed(
                 currentValue=number("The current value as a number. Absent if there is none."),
             ),
         ),
-        conditions=listed(
+        conditions=array(
             "Conditions of the HPA: whether it can read its metrics, and what limits it.",
             struct(
                 "A condition.",
@@ -64,19 +64,23 @@ HPAS: Final = listed(
 )
 
 
-def ours(hpa: ShownHpa, metrics: Mapping[str, Metric]) -> Iterator[ShownMetric]:
+def served_metrics(hpa: ShownHpa, metrics: Mapping[str, Metric]) -> Iterator[ShownMetric]:
     """Yield the metrics of an HPA that the catalogue has, under one of its names."""
     for metric in hpa.metrics:
         if metric.custom and metric.name in metrics:
             yield metric
 
 
-def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json]:
+def metric_readers(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json]:
     """Return who reads the metrics of a pod."""
-    return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
+    return [
+        {"name": hpa.name, **_metric(metric)}
+        for hpa in hpas
+        for metric in served_metrics(hpa, metrics)
+    ]
 
 
-def judged(
+def judge_hpa(
     hpa: ShownHpa, pods: TargetPods | None, metrics: Mapping[str, Metric], now: float
 ) -> HpaJudgement:
     """Return the state of an HPA.
@@ -94,22 +98,22 @@ def judged(
     return judge(HpaEvidence(hpa, now, pods=pods, flaws=flaws))
 
 
-def shown(
+def list_hpas(
     hpas: Iterable[ShownHpa], pods: TargetPods, metrics: Mapping[str, Metric], now: float
 ) -> list[Json]:
     """Return the HPAs of a workload."""
-    return [_hpa(hpa, judged(hpa, pods, metrics, now)) for hpa in hpas]
+    return [_hpa(hpa, judge_hpa(hpa, pods, metrics, now)) for hpa in hpas]
 
 
-def leading(hpas: ScalingHpas, metrics: Mapping[str, Metric]) -> ShownHpa | None:
+def leading_hpa(hpas: ScalingHpas, metrics: Mapping[str, Metric]) -> ShownHpa | None:
     """Return the HPA that a table shows: the first that reads one of our metrics, or the first."""
-    found = (hpa for hpa in hpas.first if any(ours(hpa, metrics)))
-    return next(found, next(iter(hpas.first), None))
+    readers = (hpa for hpa in hpas.first if any(served_metrics(hpa, metrics)))
+    return next(readers, next(iter(hpas.first), None))
 
 
 def target(hpa: ShownHpa, metrics: Mapping[str, Metric]) -> str:
     """Return the first metric that an HPA reads, with value and target: our own ones first."""
-    first = next(ours(hpa, metrics), next(iter(hpa.metrics), None))
+    first = next(served_metrics(hpa, metrics), next(iter(hpa.metrics), None))
     if first is None:
         return ""
     text = f"{first.name} {_short(first.current)}/{_short(first.target)}"
@@ -127,7 +131,7 @@ def _short(quantity: str) -> str:
 
 def _hpa(hpa: ShownHpa, judgement: HpaJudgement) -> Json:
     numbers = ({"targetValue": row.goal, "currentValue": row.value} for row in readings_of(hpa))
-    found: Json = {
+    body: Json = {
         "name": hpa.name,
         "minReplicas": hpa.low,
         "maxReplicas": hpa.high,
@@ -145,14 +149,14 @@ def _hpa(hpa: ShownHpa, judgement: HpaJudgement) -> Json:
             for row in hpa.conditions
         ],
     }
-    return {name: value for name, value in found.items() if value not in (None, [])}
+    return {name: value for name, value in body.items() if value not in (None, [])}
 
 
 def _metric(metric: ShownMetric) -> Json:
-    found: Json = {
+    body: Json = {
         "metric": metric.name,
         "type": metric.type,
         "target": metric.target,
         "current": metric.current,
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in body.items() if text}

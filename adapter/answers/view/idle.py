@@ -17,10 +17,12 @@ def device_idle(all_series: Iterable[DeviceSeries], snapshot: Snapshot, now: flo
     return idle_since(all_series, now - snapshot.options.oldest)
 
 
-def pod_idle(asked: AskedPod) -> float | None:
+def pod_idle(asked_pod: AskedPod) -> float | None:
     """Return since when all devices that samples name the pod for are idle, at most since its
     creation. None for a placeholder, whose devices are free."""
-    if asked.pod.placeholder:
+    if asked_pod.pod.placeholder:
         return None
-    since = device_idle(asked.snapshot.naming(asked.pod.ref), asked.snapshot, asked.now)
-    return None if since is None else max(since, asked.pod.born)
+    since = device_idle(
+        asked_pod.snapshot.series_naming(asked_pod.pod.ref), asked_pod.snapshot, asked_pod.now
+    )
+    return None if since is None else max(since, asked_pod.pod.born)

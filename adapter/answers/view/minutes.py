@@ -13,13 +13,13 @@ from adapter.answers.judgement.readings import readings_of
 from adapter.answers.judgement.states import ORDER, ScalingState
 from adapter.answers.view.gpupools import GpuPools
 from adapter.answers.view.gpuworkloads import GpuWorkloads
-from adapter.answers.view.hpaparts import judged, ours
+from adapter.answers.view.hpaparts import judge_hpa, served_metrics
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.answers.view.workloadobject import Summary
 from adapter.pipeline.cluster.hpas import Hpas, ShownHpa
 from adapter.pipeline.cluster.index import PodIndex
 from apiservice.runtime.inturn import in_turn
-from apiservice.runtime.steps import Steps, paced, parts
+from apiservice.runtime.steps import Steps, parts, run_in_slices
 from apiservice.view.resource import Key
 
 _STEP: Final = 16
@@ -66,14 +66,14 @@ class MinuteRecorder:
     async def run(self) -> None:
         """Note each minute until cancelled."""
         while True:
-            await paced(self.note(self._clock()))
+            await run_in_slices(self.note(self._clock()))
             left = MINUTE - self._clock() % MINUTE
             # At the start, the first minute is noted as soon as the cluster has been read.
             await asyncio.sleep(left if self._ring.last >= 0 else min(left, _RETRY))
 
     def note(self, now: float) -> Steps[None]:
         """Note the minute of a time, in steps."""
-        if not (self._current(self._pods, now) and self._current(self._hpas, now)):
+        if not (self._is_current(self._pods, now) and self._is_current(self._hpas, now)):
             return
         if not (yield from self._ring.turn(int(now // MINUTE))):
             return
@@ -81,33 +81,33 @@ class MinuteRecorder:
         workloads: list[tuple[Key, tuple[float | None, ...]]] = []
         metrics = self._values.snapshot.catalog.metrics
 
-        def take(key: Key, found: Summary) -> None:
-            workloads.append((key, (found.mean, found.pods, found.measured)))
-            for hpa in found.hpas.first:
-                states[hpa.key] = judged(hpa, found.target, metrics, now).state
+        def take(key: Key, summary: Summary) -> None:
+            workloads.append((key, (summary.mean, summary.pods, summary.measured)))
+            for hpa in summary.hpas.first:
+                states[hpa.key] = judge_hpa(hpa, summary.target, metrics, now).state
 
-        yield from self._workloads.every(now, take)
+        yield from self._workloads.visit_workloads(now, take)
         for name, pool in (yield from self._pools.pools(now)).items():
             of = pool.classes
             row = (pool.gpus, of["busy"], of["idle"], of["free"])
             self._ring.note(subject("pool", name), row)
         # Where there is no room for all, those come first that this project is about.
-        known: list[ShownHpa] = []
+        relevant: list[ShownHpa] = []
         others: list[ShownHpa] = []
         for some in parts(tuple(self._hpas), _STEP):
             for hpa in some:
-                about = hpa.key in states or any(ours(hpa, metrics))
-                (known if about else others).append(hpa)
+                about = hpa.key in states or any(served_metrics(hpa, metrics))
+                (relevant if about else others).append(hpa)
             yield
-        yield from self._note_hpas(known, states, now)
+        yield from self._note_hpas(relevant, states, now)
         for batch in parts(in_turn(workloads, lambda row: row[0].namespace), _STEP):
             for key, numbers in batch:
                 self._ring.note(subject("workload", key.name, key.namespace), numbers)
             yield
         yield from self._note_hpas(others, states, now)
 
-    def _current(self, fed: PodIndex | Hpas, now: float) -> bool:
-        return fed.synced and fed.age(now) <= self._stale_after
+    def _is_current(self, index: PodIndex | Hpas, now: float) -> bool:
+        return index.synced and index.age(now) <= self._stale_after
 
     def _note_hpas(
         self,
@@ -124,7 +124,9 @@ class MinuteRecorder:
         for some in parts(in_turn(hpas, attrgetter("namespace")), _STEP):
             for hpa in some:
                 state = states.get(hpa.key)
-                self._note(hpa, judged(hpa, None, metrics, now).state if state is None else state)
+                self._note(
+                    hpa, judge_hpa(hpa, None, metrics, now).state if state is None else state
+                )
             yield
 
     def _note(self, hpa: ShownHpa, state: ScalingState) -> None:

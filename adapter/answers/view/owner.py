@@ -20,12 +20,12 @@ class Above(NamedTuple):
     name: str
 
 
-def topmost(pod: Pod) -> Above | None:
+def topmost_workload(pod: Pod) -> Above | None:
     """Return the topmost workload of a pod; None for a bare pod."""
-    above = scaled(pod)
+    above = scalable_workloads(pod)
     return Above(*workload_kind(above[-1].resource, pod), above[-1].name) if above else None
 
 
-def scaled(pod: Pod) -> tuple[Workload, ...]:
+def scalable_workloads(pod: Pod) -> tuple[Workload, ...]:
     """Return every workload of a pod that an HPA may scale, the topmost last."""
     return () if pod.owner is None or pod.owner.kind == _STATIC else workloads(pod)

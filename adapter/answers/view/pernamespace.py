@@ -34,8 +34,8 @@ class PerNamespace(Generic[V]):
 
     def of(self, namespace: str) -> V | None:
         """Return the result as of the last :meth:`refresh` of the namespace."""
-        known = self._known.get(namespace)
-        return known[1] if known is not None else None
+        stamped = self._known.get(namespace)
+        return stamped[1] if stamped is not None else None
 
     def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
         """Bring the results of namespaces up to date, in steps.
@@ -54,9 +54,9 @@ class PerNamespace(Generic[V]):
         for namespace in namespaces:
             if namespace not in existing:
                 continue
-            own = frozenset(servers.get(namespace, ()))
-            stamp = _Stamp(self._pods.changes_in(namespace), own)
-            known = self._known.get(namespace)
-            if known is None or known[0] != stamp:
-                self._known[namespace] = (stamp, (yield from self._compute(namespace, own)))
+            refs = frozenset(servers.get(namespace, ()))
+            stamp = _Stamp(self._pods.changes_in(namespace), refs)
+            stamped = self._known.get(namespace)
+            if stamped is None or stamped[0] != stamp:
+                self._known[namespace] = (stamp, (yield from self._compute(namespace, refs)))
                 yield

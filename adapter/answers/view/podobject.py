@@ -14,16 +14,16 @@ from adapter.answers.view.fragments import (
     WHOLE_REASON,
     Json,
     Reasons,
-    expressible,
-    measured,
+    is_expressible,
+    value_fields,
     why,
 )
-from adapter.answers.view.hpaparts import ASKING, MORE, asking, ours
+from adapter.answers.view.hpaparts import ASKING, MORE, metric_readers, served_metrics
 from adapter.answers.view.idle import pod_idle
-from adapter.answers.view.owner import Above, topmost
+from adapter.answers.view.owner import Above, topmost_workload
 from adapter.answers.view.podparts import DEVICES, SERVER, MetricResult, device_parts, server_parts
-from adapter.answers.view.podvalues import AskedPod, principal
-from adapter.answers.view.schema import boolean, integer, listed, mapping, struct, text
+from adapter.answers.view.podvalues import AskedPod, principal_reading
+from adapter.answers.view.schema import array, boolean, integer, mapping, struct, text
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.catalog.metric import Metric, Scope
 from adapter.pipeline.catalog.promise import SLO_RATIO, Promise, describe_promise
@@ -39,85 +39,89 @@ Promised = Sequence[tuple[Promise, Reading | Absence]]
 """Promises that queries about a pod state, and the pod's value for each."""
 
 
-def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas, promised: Promised = ()) -> Json:
+def build_object(
+    asked_pod: AskedPod, devices: Devices, hpas: ScalingHpas, promised: Promised = ()
+) -> Json:
     """Return the object of a pod.
 
     Args:
-        asked: the pod, at one time.
+        asked_pod: the pod, at one time.
         devices: the names of the devices.
         hpas: those that scale a workload of the pod.
         promised: see there.
     """
-    pod = asked.pod
-    ratio = asked.snapshot.catalog.metrics[SLO_RATIO]
-    found: list[MetricResult] = [
-        (metric, asked.reading(metric.name, ask=False)) for metric in asked.metrics()
+    pod = asked_pod.pod
+    ratio = asked_pod.snapshot.catalog.metrics[SLO_RATIO]
+    values: list[MetricResult] = [
+        (metric, asked_pod.reading(metric.name, ask=False)) for metric in asked_pod.metrics()
     ]
-    found += _asked_for(asked, found, hpas)
-    main = principal(asked)
-    of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
-    of_server = [each for each in found if each[0].scope is Scope.SERVER]
-    of = list(device_parts(asked, of_devices, devices))
+    values += _absent_hpa_metrics(asked_pod, values, hpas)
+    main = principal_reading(asked_pod)
+    of_devices = [pair for pair in values if pair[0].scope is Scope.DEVICE]
+    of_server = [pair for pair in values if pair[0].scope is Scope.SERVER]
+    of = list(device_parts(asked_pod, of_devices, devices))
     body: Json = {
         "metadata": _metadata(pod),
         "node": pod.node,
         "phase": pod.phase,
         "ready": pod.ready,
         "placeholder": pod.placeholder,
-        "workload": workload(above) if (above := topmost(pod)) is not None else {},
+        "workload": workload(above) if (above := topmost_workload(pod)) is not None else {},
         "requests": dict(pod.gpus),
         "resourceClaims": pod.claims,
         "unhealthyDevices": list(pod.unhealthy),
         "measured": isinstance(main, Reading),
-        "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
-        "metrics": [*_metrics(found), *_ratios(ratio, promised)],
-        "absent": _absent(asked, [*found, *((ratio, value) for _, value in promised)]),
+        "reason": why(main, asked_pod.snapshot, pod) if isinstance(main, Absence) else {},
+        "metrics": [*_metrics(values), *_ratios(ratio, promised)],
+        "absent": _absence_reasons(
+            asked_pod, [*values, *((ratio, value) for _, value in promised)]
+        ),
         "devices": of,
-        "unreportedDevices": _unreported(asked, len(of)),
-        "server": list(server_parts(asked, of_server)),
-        "idleSince": instant.write(idle) if (idle := pod_idle(asked)) is not None else "",
-        "hpas": asking(hpas.first, asked.snapshot.catalog.metrics),
+        "unreportedDevices": _count_unreported(asked_pod, len(of)),
+        "server": list(server_parts(asked_pod, of_server)),
+        "idleSince": instant.write(idle) if (idle := pod_idle(asked_pod)) is not None else "",
+        "hpas": metric_readers(hpas.first, asked_pod.snapshot.catalog.metrics),
         "hpasNotShown": hpas.more,
     }
     always = ("ready", "measured")
     return {key: value for key, value in body.items() if value or key in always}
 
 
-def _asked_for(
-    asked: AskedPod, found: Sequence[MetricResult], hpas: ScalingHpas
+def _absent_hpa_metrics(
+    asked_pod: AskedPod, results: Sequence[MetricResult], hpas: ScalingHpas
 ) -> Iterator[MetricResult]:
     """Yield why the pod lacks further metrics that HPAs read, such as those of its server."""
-    catalog, seen = asked.snapshot.catalog.metrics, {metric.name for metric, _ in found}
+    catalog, seen_names = asked_pod.snapshot.catalog.metrics, {metric.name for metric, _ in results}
     for hpa in hpas.first:
-        for shown in ours(hpa, catalog):
+        for shown in served_metrics(hpa, catalog):
             metric = catalog[shown.name]
-            if shown.type != "Pods" or metric.name in seen or metric.promised:
+            if shown.type != "Pods" or metric.name in seen_names or metric.promised:
                 continue
-            seen.add(metric.name)
-            reading = asked.reading(metric.name)
+            seen_names.add(metric.name)
+            reading = asked_pod.reading(metric.name)
             if isinstance(reading, Absence):
                 yield metric, reading
 
 
-def _unreported(asked: AskedPod, shown: int) -> int:
+def _count_unreported(asked_pod: AskedPod, shown: int) -> int:
     """Return the devices that the pod has of its own by its spec, and of which no sample shows that
     it has them. Of a node that shares its devices, nobody knows how many these are."""
-    pod = asked.pod
-    if not (pod.node and asked.holds_gpu) or asked.snapshot.cluster.facts(pod.node).shared:
+    pod = asked_pod.pod
+    if not (pod.node and asked_pod.holds_gpu) or asked_pod.snapshot.cluster.facts(pod.node).shared:
         return 0
     return max(0, whole_devices(pod.gpus) - shown)
 
 
 def _metadata(pod: Pod) -> Json:
-    found: Json = {
+    metadata: Json = {
         "namespace": pod.ref.namespace,
         "name": pod.ref.name,
         "uid": pod.uid,
         "labels": dict(pod.labels),
     }
     if pod.born:
-        found["creationTimestamp"] = instant.write(pod.born)
-    return found
+        metadata["creationTimestamp"] = instant.write(pod.born)
+    return metadata
 
 
 def workload(above: Above) -> Json:
@@ -125,27 +129,27 @@ def workload(above: Above) -> Json:
     return {"apiVersion": above.api_version, "kind": above.kind, "name": above.name}
 
 
-def _metrics(found: Sequence[MetricResult]) -> Iterator[Json]:
-    for metric, reading in found:
-        if isinstance(reading, Reading) and expressible(reading.value):
-            yield measured(metric, reading)
+def _metrics(results: Sequence[MetricResult]) -> Iterator[Json]:
+    for metric, reading in results:
+        if isinstance(reading, Reading) and is_expressible(reading.value):
+            yield value_fields(metric, reading)
 
 
 def _ratios(metric: Metric, promised: Promised) -> Iterator[Json]:
     for promise, value in promised:
         if isinstance(value, Reading):
-            yield measured(metric, value) | {"promise": describe_promise(promise)}
+            yield value_fields(metric, value) | {"promise": describe_promise(promise)}
 
 
-def _absent(asked: AskedPod, found: Sequence[MetricResult]) -> list[Json]:
+def _absence_reasons(asked_pod: AskedPod, results: Sequence[MetricResult]) -> list[Json]:
     """Return the reasons for which metrics have no value, each with its metrics."""
-    reasons = Reasons(asked.snapshot, asked.pod)
-    for metric, reading in found:
+    reasons = Reasons(asked_pod.snapshot, asked_pod.pod)
+    for metric, reading in results:
         if isinstance(reading, Absence):
             reasons.add(reading, metric)
-        elif not expressible(reading.value):
+        elif not is_expressible(reading.value):
             reasons.add(Absence(TOO_LARGE), metric)
-    return reasons.listed()
+    return reasons.list_reasons()
 
 
 WORKLOAD: Final = {
@@ -174,7 +178,7 @@ SCHEMA: Final = struct(
         "GPU resources that the pod requests, such as nvidia.com/gpu.",
         integer("Number of devices, or another amount of the resource."),
     ),
-    unhealthyDevices=listed(
+    unhealthyDevices=array(
         "Devices of the pod that the kubelet reports unhealthy.",
         text("The device as its device plugin or DRA driver names it, and the resource."),
     ),
@@ -183,11 +187,11 @@ SCHEMA: Final = struct(
         "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
     ),
     reason=struct("Why the pod is not measured.", **WHOLE_REASON),
-    metrics=listed(
+    metrics=array(
         "Every metric that has a value.",
         struct("A metric of the pod.", **VALUE, precision=PRECISION, promise=PROMISE),
     ),
-    absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
+    absent=array("Every other metric that applies to the pod, by reason.", ABSENT),
     devices=DEVICES,
     unreportedDevices=integer(
         "Devices that the pod has of its own by its spec, beside those of this list: no exporter "

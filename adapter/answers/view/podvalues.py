@@ -9,8 +9,8 @@ from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog.metric import Metric, Scope
 from adapter.pipeline.catalog.requestwindow import Latency
-from adapter.pipeline.catalog.servermeasures import GATEWAY, of_gateway
-from adapter.pipeline.cluster.optin import opted_in
+from adapter.pipeline.catalog.servermeasures import GATEWAY, gateway_metric
+from adapter.pipeline.cluster.optin import has_opted_in
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.series import DeviceSeries
 from adapter.pipeline.store.snapshot import Snapshot
@@ -65,13 +65,13 @@ class AskedPod(NamedTuple):
         Args:
             busy: the pod's utilisation.
         """
-        found = self.snapshot.catalog.metrics.get(USED)
-        all_series = self.snapshot.naming(self.pod.ref)
-        if found is None or isinstance(busy, Absence) or not _simple(busy, all_series):
+        metric = self.snapshot.catalog.metrics.get(USED)
+        all_series = self.snapshot.series_naming(self.pod.ref)
+        if metric is None or isinstance(busy, Absence) or not _is_simple(busy, all_series):
             return self.value(USED)
         total = 0.0
         for series in all_series:
-            measured = self.snapshot.current(series.after(self.pod.born), found, self.now)
+            measured = self.snapshot.current_value(series.after(self.pod.born), metric, self.now)
             if measured is None:
                 return self.value(USED)
             total += measured.value
@@ -86,17 +86,21 @@ class AskedPod(NamedTuple):
             return False  # a value needs a promise, which only a query states
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
-        if metric.on_demand and not self.snapshot.asked(metric.name, self.pod.namespace):
+        if metric.on_demand and not self.snapshot.is_asked_for(metric.name, self.pod.namespace):
             return False  # a look at a pod neither starts the reading of histograms nor keeps it up
-        if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
+        if (
+            not self.serves
+            and not self.snapshot.reads_server(self.pod)
+            and not has_opted_in(self.pod)
+        ):
             return False
         return not metric.name.startswith(GATEWAY) or self._exports(metric)
 
     def _exports(self, metric: Metric) -> bool:
         """Return whether the pod's own page has what the metric is computed from."""
         return any(
-            formula.exported(series)
-            for series in self.snapshot.naming(self.pod.ref)
+            formula.is_exported(series)
+            for series in self.snapshot.series_naming(self.pod.ref)
             if series.serves
             for formula in metric.formulas
         )
@@ -104,31 +108,31 @@ class AskedPod(NamedTuple):
     @property
     def first_token(self) -> float | None:
         """The time to the first token, p90 in seconds; None if absent, or if nobody asks for it."""
-        for metric in (FIRST_TOKEN, of_gateway(FIRST_TOKEN)):
-            if self.snapshot.asked(metric, self.pod.namespace):
-                found = self.reading(metric, ask=False)
-                if isinstance(found, Reading):
-                    return found.value
+        for metric in (FIRST_TOKEN, gateway_metric(FIRST_TOKEN)):
+            if self.snapshot.is_asked_for(metric, self.pod.namespace):
+                reading = self.reading(metric, ask=False)
+                if isinstance(reading, Reading):
+                    return reading.value
         return None
 
     @property
     def waiting(self) -> float | None:
         """The requests that wait in the server, or at the gateway; None if they are absent."""
-        found = self.value(WAITING)
-        return self.value(GATEWAY_WAITING) if found is None else found
+        waiting = self.value(WAITING)
+        return self.value(GATEWAY_WAITING) if waiting is None else waiting
 
     @property
     def running(self) -> float | None:
         """The requests that the server or the gateway has in progress; None if absent."""
-        found = self.value(RUNNING)
-        return self.value(GATEWAY_RUNNING) if found is None else found
+        running = self.value(RUNNING)
+        return self.value(GATEWAY_RUNNING) if running is None else running
 
     def metrics(self) -> Iterator[Metric]:
         """Yield the neutral metrics that apply to the pod."""
         return filter(self.applies, self.snapshot.catalog.neutral)
 
 
-def _simple(busy: Reading, all_series: Sequence[DeviceSeries]) -> bool:
+def _is_simple(busy: Reading, all_series: Sequence[DeviceSeries]) -> bool:
     """Return whether every series of a pod is one whole device that has a part in its value."""
     if busy.left_out or busy.partial or len(all_series) != len(busy.devices):
         return False
@@ -138,15 +142,15 @@ def _simple(busy: Reading, all_series: Sequence[DeviceSeries]) -> bool:
     return True
 
 
-def principal(asked: AskedPod) -> Reading | Absence:
+def principal_reading(asked_pod: AskedPod) -> Reading | Absence:
     """Return the reading that stands for the pod, or the reason why it is not measured.
 
     This is its utilisation. For a server without a GPU, it is the first of its server's metrics.
     """
-    if asked.holds_gpu:
-        return asked.reading(UTILIZATION)
+    if asked_pod.holds_gpu:
+        return asked_pod.reading(UTILIZATION)
     names = (WAITING, RUNNING, CACHE, GATEWAY_WAITING, GATEWAY_RUNNING)
-    found = [asked.reading(name) for name in names]
-    readings = [each for each in found if isinstance(each, Reading)]
-    absences = [each for each in found if isinstance(each, Absence)]
+    values = [asked_pod.reading(name) for name in names]
+    readings = [value for value in values if isinstance(value, Reading)]
+    absences = [value for value in values if isinstance(value, Absence)]
     return readings[0] if readings else absences[0] if absences else Absence(UNKNOWN_METRIC)

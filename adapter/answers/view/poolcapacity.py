@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from adapter.answers.view.gpuclass import GpuClass, withheld
+from adapter.answers.view.gpuclass import GpuClass, block_withheld_devices
 from adapter.answers.view.gpus import DeviceUse
 from adapter.answers.view.standings import NodeStanding
 from adapter.pipeline.cluster.nodestarts import units_left
@@ -84,7 +84,7 @@ class PoolCapacity:
     def layouts(self) -> list[MigLayout]:
         """Return how boards are divided, the most frequent layout first."""
         return [
-            MigLayout(layout, boards, _unused(layout, model))
+            MigLayout(layout, boards, _unused_slices(layout, model))
             for (layout, model), boards in self.boards.most_common()
         ]
 
@@ -103,7 +103,7 @@ class PoolCapacity:
         classes = [use.of for use in uses]
         if standing is not None:
             if standing.withheld and not standing.blocks:
-                classes = withheld(classes, standing.left)
+                classes = block_withheld_devices(classes, standing.left)
             self._add_units(name, standing)
         self.classes.update(classes)
         if silent:
@@ -131,8 +131,8 @@ class PoolCapacity:
                 continue
             self.left[resource] += units
             room = LargestPod(resource, units, name, cpu, memory)
-            known = self.largest.get(resource)
-            if known is None or _size(room) > _size(known):
+            largest = self.largest.get(resource)
+            if largest is None or _size(room) > _size(largest):
                 self.largest[resource] = room
 
 
@@ -144,15 +144,15 @@ def _layout(counts: Mapping[str, int]) -> str:
     return " ".join(f"{count}x{profile}" for profile, count in sorted(counts.items(), reverse=True))
 
 
-def _unused(layout: str, model: str) -> int | None:
+def _unused_slices(layout: str, model: str) -> int | None:
     """Return the compute slices of a board that no instance has; None for other partitions."""
     taken = 0
     for part in layout.split():
         count, _, profile = part.partition("x")
-        found = _SLICES.match(profile)
-        if found is None:
+        match = _SLICES.match(profile)
+        if match is None:
             return None
-        taken += int(count) * int(found[1])
+        taken += int(count) * int(match[1])
     small, slices = _SMALL
     most = slices if small in model.split() or f"{small}-" in model else _WHOLE
     return max(0, most - taken)

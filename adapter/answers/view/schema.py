@@ -37,7 +37,7 @@ def struct(description: str, **properties: Schema) -> Schema:
     return {"type": "object", "description": description, "properties": properties}
 
 
-def listed(description: str, items: Schema) -> Schema:
+def array(description: str, items: Schema) -> Schema:
     """Return the schema of a list."""
     return {"type": "array", "description": description, "items": items}
 

@@ -18,7 +18,7 @@ from adapter.pipeline.cluster.nodestarts import (
     StartNeeds,
     blocks,
     units_left,
-    withheld,
+    withheld_resources,
 )
 from adapter.pipeline.cluster.pod import Pod
 
@@ -45,7 +45,7 @@ class NodeStanding(NamedTuple):
     def withheld(self) -> str:
         """What the node has and does not offer, as ``1 of 8 nvidia.com/gpu``; empty if it offers
         all. A device plugin withholds devices that are not healthy."""
-        rows = withheld(self.state)
+        rows = withheld_resources(self.state)
         return " and ".join(f"{has - offers} of {has} {name}" for name, has, offers in rows)
 
     @property
@@ -97,10 +97,10 @@ class NodeStandings:
         """Pods that get devices by claims (DRA): a node need not offer a resource then."""
         self._needs: tuple[StartNeeds, ...] = ()
         for pod in pods.each():
-            self._changed(None, pod)
-        pods.listen(self._changed)
+            self._count_needs(None, pod)
+        pods.listen(self._count_needs)
 
-    def _changed(self, before: Pod | None, after: Pod | None) -> None:
+    def _count_needs(self, before: Pod | None, after: Pod | None) -> None:
         for pod, step in ((before, -1), (after, 1)):
             if pod is None:
                 continue
@@ -121,15 +121,15 @@ class NodeStandings:
         """Return the standing of a node as of the last refresh; None if it is not known."""
         if name not in self._known:
             node = self.nodes.get(name)
-            self._known[name] = None if node is None else self._made(node)
+            self._known[name] = None if node is None else self._build_standing(node)
         return self._known[name]
 
-    def _made(self, node: Node) -> NodeStanding:
-        used, promised = self._used(node.name), has_gpus(node.labels) and not self._claiming
-        found = blocks(node.state, used, self._needs, promised=promised)
-        return NodeStanding(node.state, used, tuple(found))
+    def _build_standing(self, node: Node) -> NodeStanding:
+        used, promised = self._node_use(node.name), has_gpus(node.labels) and not self._claiming
+        node_blocks = blocks(node.state, used, self._needs, promised=promised)
+        return NodeStanding(node.state, used, tuple(node_blocks))
 
-    def _used(self, name: str) -> NodeUse:
+    def _node_use(self, name: str) -> NodeUse:
         gpus: Counter[str] = Counter()
         cpu = memory = pods = 0
         for pod in self._pods.on_node(name):

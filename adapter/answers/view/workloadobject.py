@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.answers.judgement.evidence import NO_PODS, TargetPods, pods_of
-from adapter.answers.view.fragments import IDLE, WHOLE_REASON, Json, rounded, why
+from adapter.answers.view.fragments import IDLE, WHOLE_REASON, Json, round_number, why
 from adapter.answers.view.groups import WorkloadGroup
-from adapter.answers.view.hpaparts import HPAS, MORE, ours, shown
+from adapter.answers.view.hpaparts import HPAS, MORE, list_hpas, served_metrics
 from adapter.answers.view.idle import pod_idle
 from adapter.answers.view.podobject import WORKLOAD, workload
-from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
-from adapter.answers.view.schema import integer, listed, number, struct
+from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal_reading
+from adapter.answers.view.schema import array, integer, number, struct
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import for_example
 from adapter.pipeline.cluster.hpas import ScalingHpas
@@ -52,32 +52,32 @@ class Summary:
     hpas: ScalingHpas = _NO_HPAS
     """Those that scale the workload."""
 
-    def add(self, asked: AskedPod, wanted: Collection[str]) -> None:
+    def add(self, asked_pod: AskedPod, wanted: Collection[str]) -> None:
         """Add a pod.
 
         Args:
-            asked: the pod.
+            asked_pod: the pod.
             wanted: metrics that HPAs read of it.
         """
         self.pods += 1
-        self.holders += asked.pod.holds_gpu
-        main = principal(asked)
-        if wanted and asked.pod.ready and not asked.pod.deleting:
+        self.holders += asked_pod.pod.holds_gpu
+        main = principal_reading(asked_pod)
+        if wanted and asked_pod.pod.ready and not asked_pod.pod.deleting:
             self.lacking += any(
-                isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
+                isinstance(main if name == UTILIZATION else asked_pod.reading(name), Absence)
                 for name in wanted
             )
         if isinstance(main, Absence):
-            first, pod, count = self.reasons.get(main.reason, (main, asked.pod, 0))
+            first, pod, count = self.reasons.get(main.reason, (main, asked_pod.pod, 0))
             if first.detail != main.detail:
                 first = for_example(first, pod)
             self.reasons[main.reason] = (first, pod, count + 1)
             return
         self.measured += 1
-        if asked.holds_gpu:
+        if asked_pod.holds_gpu:
             self.busy.append(main.value)
             self.devices.update(part.device for part in main.devices)
-            idle = pod_idle(asked)
+            idle = pod_idle(asked_pod)
             if idle is not None:
                 self.idle.append(idle)
 
@@ -101,49 +101,54 @@ def summary(
     group: WorkloadGroup, snapshot: Snapshot, hpas: ScalingHpas, now: float
 ) -> Steps[Summary]:
     """Return the values of a workload's pods, in steps."""
-    found = Summary(hpas=hpas)
-    known = snapshot.catalog.metrics
+    summed = Summary(hpas=hpas)
+    catalog = snapshot.catalog.metrics
     wanted = {
-        metric.name for hpa in hpas.first for metric in ours(hpa, known) if metric.type == "Pods"
+        metric.name
+        for hpa in hpas.first
+        for metric in served_metrics(hpa, catalog)
+        if metric.type == "Pods"
     }
     for some in parts(group.pods, _STEP):
         for pod in some:
-            found.add(AskedPod(snapshot, pod, now), wanted)
+            summed.add(AskedPod(snapshot, pod, now), wanted)
         yield
-    complete = found.holders == found.pods
-    target = pods_of(group.pods, found.lacking, complete=complete, rejected=group.rejected, now=now)
-    found.target = target._replace(labels=group.labels, reasons=",".join(sorted(found.reasons)))
-    return found
+    complete = summed.holders == summed.pods
+    target = pods_of(
+        group.pods, summed.lacking, complete=complete, rejected=group.rejected, now=now
+    )
+    summed.target = target._replace(labels=group.labels, reasons=",".join(sorted(summed.reasons)))
+    return summed
 
 
-def made(group: WorkloadGroup, found: Summary, snapshot: Snapshot, now: float) -> Json:
+def fields(group: WorkloadGroup, pod_summary: Summary, snapshot: Snapshot, now: float) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
         group: the workload.
-        found: the values of its pods, and its HPAs.
+        pod_summary: the values of its pods, and its HPAs.
         snapshot: where the values are from.
         now: epoch seconds.
     """
-    mean, most, hpas = found.mean, found.most, found.hpas
+    mean, most, hpas = pod_summary.mean, pod_summary.most, pod_summary.hpas
     body: Json = {
         "workload": workload(group.above),
-        "pods": found.pods,
-        "ready": found.target.ready,
-        "measured": found.measured,
-        "gpus": len(found.devices),
+        "pods": pod_summary.pods,
+        "ready": pod_summary.target.ready,
+        "measured": pod_summary.measured,
+        "gpus": len(pod_summary.devices),
         "utilization": {}
         if mean is None or most is None
-        else {"mean": rounded(mean), "max": rounded(most)},
-        "hpas": shown(hpas.first, found.target, snapshot.catalog.metrics, now),
+        else {"mean": round_number(mean), "max": round_number(most)},
+        "hpas": list_hpas(hpas.first, pod_summary.target, snapshot.catalog.metrics, now),
         "hpasNotShown": hpas.more,
         "reasons": [
             {**why(absence, snapshot, pod), "pods": count}
-            for absence, pod, count in found.reasons.values()
+            for absence, pod, count in pod_summary.reasons.values()
         ],
     }
-    if found.idle_since is not None:
-        body["idleSince"] = instant.write(found.idle_since)
+    if pod_summary.idle_since is not None:
+        body["idleSince"] = instant.write(pod_summary.idle_since)
     always = ("pods", "ready", "measured", "gpus")
     return {key: value for key, value in body.items() if value or key in always}
 
@@ -164,7 +169,7 @@ SCHEMA: Final = struct(
     ),
     hpas=HPAS,
     hpasNotShown=MORE,
-    reasons=listed(
+    reasons=array(
         "Why pods have no value.",
         struct(
             "A reason, for the first of its pods.",

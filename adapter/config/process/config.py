@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 from adapter.config.process.configfile import ConfigFileError, read
 from adapter.config.process.environment import PREFIX, unknown_variables
 from adapter.config.settings import Settings
-from adapter.config.settings.removed import REMOVED
+from adapter.config.settings.removedkeys import REMOVED
 from apiservice.runtime.nearest import nearest
 
 _SECRET = frozenset({"password", "headers", "params"})
@@ -85,7 +85,7 @@ def _settings(
     environ: Mapping[str, str],
     from_flags: Mapping[str, Any],
 ) -> Settings:
-    problems = [f"{file}: {_unknown(path)}" for path in _unknown_keys(Settings, from_file)]
+    problems = [f"{file}: {_describe_unknown(path)}" for path in _unknown_keys(Settings, from_file)]
     problems += [
         f"{file}: {key}: is empty; remove the key, or write {{}} for the defaults"
         for key, section in from_file.items()
@@ -171,13 +171,13 @@ def _names(path: tuple[str, ...]) -> list[str]:
     return list(model.model_fields)
 
 
-def _unknown(path: tuple[str, ...]) -> str:
+def _describe_unknown(path: tuple[str, ...]) -> str:
     key = ".".join(path)
     if key in REMOVED:
         return f"{key}: is no longer a setting; remove the key, its value is fixed"
-    known = _names(path[:-1])
-    close = nearest(path[-1], known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+    keys = _names(path[:-1])
+    close = nearest(path[-1], keys, 1)
+    hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(keys)}"
     return f"{key}: no such key; {hint}"
 
 
@@ -194,19 +194,19 @@ def _explain(
             yield f"settings: {message}"
             continue
         origin = next((name for content, name in origins if _holds(content, path)), "settings")
-        given = problem["input"]
+        value = problem["input"]
         secret = (
             _SECRET.intersection(map(str, path))
-            or isinstance(given, Mapping | BaseModel)
-            or (isinstance(given, str) and "@" in given)  # user:password@host
+            or isinstance(value, Mapping | BaseModel)
+            or (isinstance(value, str) and "@" in value)  # user:password@host
         )
-        text = repr(given)
+        text = repr(value)
         text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         shown = "" if secret else f" (got {text})"
-        yield f"{_named_by(path, origin, origins[0][0], environ)}: {message}{shown}"
+        yield f"{_value_name(path, origin, origins[0][0], environ)}: {message}{shown}"
 
 
-def _named_by(
+def _value_name(
     path: tuple[int | str, ...],
     origin: str,
     given: Mapping[str, Any],
@@ -227,11 +227,11 @@ def _variable(path: tuple[int | str, ...], environ: Mapping[str, str]) -> str:
     wanted = [str(part).lower() for part in path]
     names = []
     for name in sorted(environ):
-        own = name.removeprefix(PREFIX).lower().split("__") if name.startswith(PREFIX) else []
-        if own and own == wanted[: len(own)]:
-            inside = ".".join(map(str, path[len(own) :]))
+        parts = name.removeprefix(PREFIX).lower().split("__") if name.startswith(PREFIX) else []
+        if parts and parts == wanted[: len(parts)]:
+            inside = ".".join(map(str, path[len(parts) :]))
             return f"{name}: {inside}" if inside else name
-        if own[: len(wanted)] == wanted:
+        if parts[: len(wanted)] == wanted:
             names.append(name)
     return ", ".join(names) or ".".join(map(str, path))
 
@@ -240,8 +240,8 @@ def _did_you_mean(problem: ErrorDetails) -> str:
     """Return the nearest of the values that a choice has, as the end of a message."""
     if problem["type"] not in ("literal_error", "enum"):
         return ""
-    known = _QUOTED.findall(str(problem["ctx"]["expected"]))
-    close = nearest(str(problem["input"]), known, 1)
+    choices = _QUOTED.findall(str(problem["ctx"]["expected"]))
+    close = nearest(str(problem["input"]), choices, 1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -284,7 +284,7 @@ _OTHERS: Final = frozenset({"config", "check", "once"})
 """Flags that are not settings."""
 
 
-def named(given: Mapping[str, object]) -> dict[str, object]:
+def flag_values(given: Mapping[str, object]) -> dict[str, object]:
     """Return path of a setting -> value of its flag; None for a flag that was not given.
 
     Args:

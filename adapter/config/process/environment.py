@@ -14,7 +14,7 @@ from typing import Any, Final, get_origin
 
 from pydantic import BaseModel
 
-from adapter.config.settings.removed import REMOVED
+from adapter.config.settings.removedkeys import REMOVED
 from apiservice.runtime.nearest import nearest
 
 PREFIX: Final = "GMA_"
@@ -43,15 +43,15 @@ def unknown_variables(environ: Mapping[str, str], model: type[BaseModel]) -> Ite
         environ: the environment.
         model: the settings; a section is a nested model.
     """
-    known = dict(_variables(model))
+    variables = dict(_variables(model))
     removed = {PREFIX + key.replace(".", "__").upper() for key in REMOVED}
     for name in sorted(environ):
-        if not name.startswith(PREFIX) or name == CONFIG or _known(name, known):
+        if not name.startswith(PREFIX) or name == CONFIG or _is_known(name, variables):
             continue
         if name in removed:
             yield f"{name}: is no longer a setting; unset the variable, its value is fixed"
         elif not _service_link(name, environ):
-            yield f"{name}: no such variable; {_suggestion(name, known)}"
+            yield f"{name}: no such variable; {_suggestion(name, variables)}"
 
 
 def _variables(model: type[BaseModel], prefix: str = PREFIX) -> Iterator[tuple[str, Any]]:
@@ -63,12 +63,12 @@ def _variables(model: type[BaseModel], prefix: str = PREFIX) -> Iterator[tuple[s
             yield from _variables(annotation, f"{name}__")
 
 
-def _known(name: str, known: Mapping[str, Any]) -> bool:
-    if name in known:
+def _is_known(name: str, variables: Mapping[str, Any]) -> bool:
+    if name in variables:
         return True
     # One entry of a mapping, as in GMA_SOURCE__PROMETHEUS__PARAMS__dedup.
     setting, separator, entry = name.rpartition("__")
-    return bool(separator and entry) and get_origin(known.get(setting)) is dict
+    return bool(separator and entry) and get_origin(variables.get(setting)) is dict
 
 
 def _service_link(name: str, environ: Mapping[str, str]) -> bool:
@@ -76,12 +76,14 @@ def _service_link(name: str, environ: Mapping[str, str]) -> bool:
     return any(link.fullmatch(name) and form.fullmatch(value) for link, form in _LINKS)
 
 
-def _suggestion(name: str, known: Mapping[str, Any]) -> str:
-    def folded(text: str) -> str:
+def _suggestion(name: str, variables: Mapping[str, Any]) -> str:
+    def merge_underscores(text: str) -> str:
         return re.sub("_+", "_", text)
 
-    alike = [each for each in known if folded(each) == folded(name)]
-    close = alike or nearest(name, known, 1)
+    alike = [
+        variable for variable in variables if merge_underscores(variable) == merge_underscores(name)
+    ]
+    close = alike or nearest(name, variables, 1)
     if close:
         return f"did you mean {close[0]}?"
     return "docs/settings.md lists the variables; two underscores join sections and keys"

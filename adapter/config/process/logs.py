@@ -90,7 +90,7 @@ class LogLines(logging.Handler):
 
     def _report(self) -> None:
         lost = self.lost
-        said = logging.LogRecord(
+        record = logging.LogRecord(
             __name__,
             logging.WARNING,
             "",
@@ -99,7 +99,7 @@ class LogLines(logging.Handler):
             (lost,),
             None,
         )
-        self._write(self._line(said))
+        self._write(self._line(record))
         self._reported += lost
 
     def _line(self, record: logging.LogRecord) -> bytes:
@@ -155,17 +155,17 @@ def configure(settings: LogSettings) -> None:
 
 
 @contextmanager
-def silent() -> Iterator[None]:
+def silence_logs() -> Iterator[None]:
     """Write no log lines: a tool that runs the code of `serve` has an output of its own."""
     before = structlog.get_config()
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_dropped])
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_drop_event])
     try:
         yield
     finally:
         structlog.configure(**before)
 
 
-def _dropped(
+def _drop_event(
     _logger: object, _method: str, _event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
     raise structlog.DropEvent

@@ -81,17 +81,17 @@ class Screen:
         colour the text or turn its direction is left out. Only :meth:`style` writes colours.
         """
         parts = _STYLE.split(text)
-        parts[::2] = [self._shown(part) for part in parts[::2]]
+        parts[::2] = [self._make_printable(part) for part in parts[::2]]
         parts[1::2] = [f"\x1b[{_STYLES.get(letter, '0')}m" for letter in parts[1::2]]
         return "".join(parts)
 
-    def _shown(self, text: str) -> str:
+    def _make_printable(self, text: str) -> str:
         text = _CONTROL.sub(" ", text)
         return text if self.unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
 
     def wrap(self, text: str, indent: str = "", hanging: str | None = None) -> list[str]:
         """Break a text into lines. A command in backquotes stays on one line to be pasted."""
-        whole = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), text)
+        whole = _COMMAND.sub(lambda match: match[0].replace(" ", _GLUE), text)
         lines = textwrap.wrap(
             whole,
             max(self.width, 40),
@@ -151,8 +151,8 @@ def _flush() -> None:
 def _of_output(error: OSError) -> bool:
     """Return whether standard output failed: what writes it, or its buffer, which still has the
     text."""
-    at = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
-    if at & {_flush.__code__, click.echo.__code__}:
+    codes = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+    if codes & {_flush.__code__, click.echo.__code__}:
         return True
     try:
         _flush()

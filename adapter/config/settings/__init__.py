@@ -57,7 +57,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
 
     @model_validator(mode="after")
-    def _the_store_has_a_use(self) -> Settings:
+    def _check_store_use(self) -> Settings:
         kind, url = self.source.kind, self.source.prometheus.url
         past = self.nodepool.history.prometheus_url
         used = kind == "prometheus" or self.rules.file is not None or url == past
@@ -78,15 +78,15 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
-    def _windows_are_kept(self) -> Settings:
+    def _check_windows(self) -> Settings:
         """Reject a window that is longer than the samples that the adapter keeps."""
         source = self.source
         interval = {
             "scrape": source.scrape.interval,
             "prometheus": source.prometheus.scrape_interval,
         }.get(source.kind)
-        own = {f"metrics.{row.name}.window": row.window for row in self.metrics if row.window}
-        for key, window in ({"values.window": self.values.window} | own).items():
+        windows = {f"metrics.{row.name}.window": row.window for row in self.metrics if row.window}
+        for key, window in ({"values.window": self.values.window} | windows).items():
             if interval is not None and window > interval * MAX_SAMPLES:
                 raise ValueError(
                     f"{key}: {window:g} s need more than {MAX_SAMPLES} samples at one sample in "

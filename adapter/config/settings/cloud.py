@@ -67,7 +67,7 @@ class AuthSettings(Section):
     aws: AwsAuthSettings = AwsAuthSettings()
 
     @model_validator(mode="after")
-    def _region(self) -> AuthSettings:
+    def _check_region(self) -> AuthSettings:
         if self.kind == "aws" and not self.aws.region:
             raise ValueError("kind aws needs aws.region, such as eu-central-1")
         return self

@@ -78,7 +78,7 @@ class DelegateSettings(Section):
     """Seconds that one request may take, its time in the queue included."""
 
     @model_validator(mode="after")
-    def _trust(self) -> DelegateSettings:
+    def _check_trust(self) -> DelegateSettings:
         if sum((self.ca_file is not None, bool(self.ca), self.insecure_skip_tls_verify)) > 1:
             raise ValueError(
                 "ca_file, ca and insecure_skip_tls_verify exclude each other: keep one"
@@ -114,17 +114,17 @@ class DelegationSettings(Section):
     this key."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> DelegationSettings:
+    def _check_consistency(self) -> DelegationSettings:
         if not self.delegates:
             return self
         if self.service_account and self.token_file is not None:
             raise ValueError("service_account and token_file exclude each other: keep one")
         names: set[str] = set()
-        for index, each in enumerate(self.delegates):
-            if each.name in names:
-                raise ValueError(f"delegates.{index}.name: {each.name} is used twice")
-            names.add(each.name)
-            if f"{each.service.namespace}/{each.service.name}" == self.own_service:
+        for index, delegate in enumerate(self.delegates):
+            if delegate.name in names:
+                raise ValueError(f"delegates.{index}.name: {delegate.name} is used twice")
+            names.add(delegate.name)
+            if f"{delegate.service.namespace}/{delegate.service.name}" == self.own_service:
                 raise ValueError(
                     f"delegates.{index}.service: {self.own_service} is the adapter's own Service: "
                     "name the Service of the other server"

@@ -12,7 +12,7 @@ from apiservice.labels.selector import parse
 def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
     """Return the rules that find exporters, the user's before the built-in ones."""
     scrape = settings.source.scrape
-    own = tuple(
+    user_rules = tuple(
         DiscoveryRule(
             rule.name,
             parse(rule.selector),
@@ -24,7 +24,7 @@ def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
         )
         for rule in scrape.exporters
     )
-    return (*own, *DISCOVERY_RULES) if scrape.discover else own
+    return (*user_rules, *DISCOVERY_RULES) if scrape.discover else user_rules
 
 
 def server_pages(settings: Settings) -> ServerPages | None:

@@ -46,7 +46,7 @@ class KedaSettings(Section):
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> KedaSettings:
+    def _check_consistency(self) -> KedaSettings:
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file go together: set both or neither")
         if not self.tls and (self.cert_file or self.client_ca_file):

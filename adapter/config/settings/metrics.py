@@ -22,13 +22,13 @@ def _metric_name(text: str) -> str:
             "must be letters, digits, _ : . and -, and begin with a letter or _: it is part of a "
             "URL path"
         )
-    if text.lower() in _taken():
+    if text.lower() in _built_in_names():
         raise ValueError("is a name of the catalogue: choose another")
     return text
 
 
 @cache
-def _taken() -> frozenset[str]:
+def _built_in_names() -> frozenset[str]:
     return frozenset(name.lower() for name in built_in().own_names)
 
 
@@ -84,7 +84,7 @@ class MetricSettings(Section):
     not set: ``server`` for a query, else the series' scope in the catalogue, else ``device``."""
 
     @model_validator(mode="after")
-    def _sense(self) -> MetricSettings:
+    def _check_sense(self) -> MetricSettings:
         if (self.series is None) == (self.query is None):
             raise ValueError("needs either series or query: set one of them")
         if self.query is not None and self.labels:

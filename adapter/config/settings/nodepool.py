@@ -50,7 +50,7 @@ class LimitSettings(Section):
     pools."""
 
     @model_validator(mode="after")
-    def _priced(self) -> LimitSettings:
+    def _check_prices(self) -> LimitSettings:
         if self.cost_per_day is not None and not self.gpu_hour_prices:
             raise ValueError(
                 "cost_per_day needs gpu_hour_prices: a pool without a price gets no headroom"
@@ -90,7 +90,7 @@ class LeaseSettings(Section):
     """Seconds between two attempts to take or to renew the lease."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> LeaseSettings:
+    def _check_order(self) -> LeaseSettings:
         if not self.retry * 1.2 < self.renew < self.duration:
             raise ValueError(
                 "must have retry * 1.2 < renew < duration: a holder must stop before others start"
@@ -154,7 +154,7 @@ class NodepoolSettings(Section):
     history: HistorySettings = HistorySettings()
 
     @model_validator(mode="after")
-    def _prolonged(self) -> NodepoolSettings:
+    def _check_lifeline(self) -> NodepoolSettings:
         if self.lifeline < 3 * self.interval:
             raise ValueError(
                 "lifeline must be at least three intervals: headroom would end between two rounds"

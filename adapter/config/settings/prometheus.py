@@ -85,7 +85,7 @@ class PrometheusSettings(Section):
     """Largest answer that is accepted."""
 
     @model_validator(mode="after")
-    def _cloud(self) -> PrometheusSettings:
+    def _check_cloud(self) -> PrometheusSettings:
         if self.auth.kind == "none":
             return self
         if self.username or self.bearer_token_file:
@@ -95,7 +95,7 @@ class PrometheusSettings(Section):
         return self
 
     @model_validator(mode="after")
-    def _in_the_clear(self) -> PrometheusSettings:
+    def _check_encryption(self) -> PrometheusSettings:
         secret = self.username or self.bearer_token_file or _authorization(self.headers)
         if not secret or self.url is None or self.url.scheme == "https" or self.plain_http:
             return self
@@ -107,9 +107,9 @@ class PrometheusSettings(Section):
         return self
 
     @model_validator(mode="after")
-    def _headers(self) -> PrometheusSettings:
-        own = self.auth.kind != "none" or self.username or self.bearer_token_file
-        if own and _authorization(self.headers):
+    def _check_headers(self) -> PrometheusSettings:
+        authenticates = self.auth.kind != "none" or self.username or self.bearer_token_file
+        if authenticates and _authorization(self.headers):
             raise ValueError("headers must not hold Authorization beside other credentials")
         for name, value in self.headers.items():
             if not _TOKEN.fullmatch(name) or not value.isprintable():
@@ -117,13 +117,13 @@ class PrometheusSettings(Section):
         return self
 
     @model_validator(mode="after")
-    def _params(self) -> PrometheusSettings:
+    def _check_params(self) -> PrometheusSettings:
         for name in sorted(_OWN_PARAMS & self.params.keys()):
             raise ValueError(f"params must not hold {name}: it is set by the adapter itself")
         return self
 
     @model_validator(mode="after")
-    def _exclusive(self) -> PrometheusSettings:
+    def _check_exclusions(self) -> PrometheusSettings:
         if self.username and self.bearer_token_file:
             raise ValueError("username and bearer_token_file exclude each other: keep one")
         if (self.cert_file is None) != (self.key_file is None):

@@ -90,7 +90,7 @@ class ExporterRule(PageAccessSettings):
     tenants cannot create pods."""
 
     @model_validator(mode="after")
-    def _credentials(self) -> ExporterRule:
+    def _check_credentials(self) -> ExporterRule:
         if self.credentials and self.namespace is None:
             raise ValueError(
                 f"{self.credentials} needs namespace: without it, anyone who may create a pod with "
@@ -111,7 +111,7 @@ class StaticTarget(PageAccessSettings):
     this pod only."""
 
     @model_validator(mode="after")
-    def _credentials(self) -> StaticTarget:
+    def _check_credentials(self) -> StaticTarget:
         if self.credentials and self.pod is not None:
             raise ValueError(
                 f"{self.credentials} is for exporters: no credentials are sent to the page of a pod"

@@ -74,7 +74,7 @@ class ServerSettings(Section):
     """Seconds after ``drain`` that requests in flight have to finish."""
 
     @model_validator(mode="after")
-    def _places(self) -> ServerSettings:
+    def _check_places(self) -> ServerSettings:
         if self.max_connections <= self.reserved_connections + self.max_handshakes:
             raise ValueError(
                 f"max_connections ({self.max_connections}) must be more than "
@@ -84,7 +84,7 @@ class ServerSettings(Section):
         return self
 
     @model_validator(mode="after")
-    def _pair(self) -> ServerSettings:
+    def _check_pair(self) -> ServerSettings:
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file go together: set both or neither")
         return self

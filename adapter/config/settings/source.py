@@ -23,7 +23,7 @@ class SourceSettings(Section):
     azure_logs: AzureLogsSettings = AzureLogsSettings()
 
     @model_validator(mode="after")
-    def _url(self) -> SourceSettings:
+    def _check_url(self) -> SourceSettings:
         if self.kind == "prometheus" and self.prometheus.url is None:
             raise ValueError(
                 "kind prometheus needs prometheus.url (--prometheus-url), e.g. "

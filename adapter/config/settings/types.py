@@ -49,20 +49,20 @@ def _promql(text: str) -> str:
     return text.strip()
 
 
-def _plain(url: HttpUrl) -> HttpUrl:
+def _check_no_login(url: HttpUrl) -> HttpUrl:
     """Reject a URL with a user or password: logs and readiness show URLs."""
     if url.username is not None or url.password is not None:
         raise ValueError("must not contain a user or password; use the settings for credentials")
     return url
 
 
-def _bare(url: HttpUrl) -> HttpUrl:
+def _check_path_prefix(url: HttpUrl) -> HttpUrl:
     if url.query is not None or url.fragment is not None:
         raise ValueError("must end with the path prefix: leave out what follows ? or #")
-    return _plain(url)
+    return _check_no_login(url)
 
 
-def _secure(url: HttpUrl) -> HttpUrl:
+def _check_https(url: HttpUrl) -> HttpUrl:
     if url.scheme != "https":
         raise ValueError("must begin with https://: the adapter sends a token to it")
     return url
@@ -73,9 +73,9 @@ Interval = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=86400, al
 Port = Annotated[int, Field(ge=0, le=65535)]
 Promql = Annotated[str, AfterValidator(_promql)]
 LabelSelector = Annotated[str, AfterValidator(_selector)]
-PageUrl = Annotated[HttpUrl, AfterValidator(_plain)]
-BaseUrl = Annotated[HttpUrl, AfterValidator(_bare)]
-SecureUrl = Annotated[HttpUrl, AfterValidator(_bare), AfterValidator(_secure)]
+PageUrl = Annotated[HttpUrl, AfterValidator(_check_no_login)]
+BaseUrl = Annotated[HttpUrl, AfterValidator(_check_path_prefix)]
+SecureUrl = Annotated[HttpUrl, AfterValidator(_check_path_prefix), AfterValidator(_check_https)]
 
 
 class Section(BaseModel):

@@ -46,7 +46,7 @@ _PARTS: Final = 6
 """Parts of ``namespaces/NAMESPACE/pods/NAME:PORT/proxy/metrics``."""
 
 
-def _proxied(parts: tuple[str, ...]) -> bool:
+def _is_proxied(parts: tuple[str, ...]) -> bool:
     """Return whether a path is below the proxy of a pod."""
     return len(parts) >= _PARTS - 1 and parts[2::2][:2] == ("pods", "proxy")
 
@@ -90,13 +90,13 @@ class ClusterApi:
     """Answers requests with the token of the demo's kubeconfig."""
 
     def __init__(self, state: DemoState, upstream: Upstream, proxy: FrontProxy, token: str) -> None:
-        found: Sequence[ViewGroup] = groups(state, proxy)
+        view_groups: Sequence[ViewGroup] = groups(state, proxy)
         self._state, self._upstream = state, upstream
         self._bearer = f"Bearer {token}".encode()
         self._views = {
-            (group.group, group.version): ViewEndpoint(group, time.time) for group in found
+            (group.group, group.version): ViewEndpoint(group, time.time) for group in view_groups
         }
-        self._documents: ASGIApp = create_documents(Documents(found, upstream))
+        self._documents: ASGIApp = create_documents(Documents(view_groups, upstream))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI connection scope."""
@@ -110,13 +110,13 @@ class ClusterApi:
                 await send(message)
 
     def _authenticate(self, scope: Scope) -> None:
-        given = [text for name, text in scope["headers"] if name == b"authorization"]
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._bearer):
+        credentials = [text for name, text in scope["headers"] if name == b"authorization"]
+        if len(credentials) != 1 or not hmac.compare_digest(credentials[0], self._bearer):
             raise Unauthorized
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path.startswith("/openapi/") or path.split("/")[2:3] in [[each] for each in FORWARDED]:
+        if path.startswith("/openapi/") or path.split("/")[2:3] in [[name] for name in FORWARDED]:
             if scope["method"] != "GET":
                 raise MethodNotAllowed
             await self._upstream.forward(scope, send)
@@ -130,7 +130,7 @@ class ClusterApi:
                 raise MethodNotAllowed
             for message in json_messages(200, self._scale(*where.parts[1:4:2])):
                 await send(message)
-        elif where.group == "" and _proxied(where.parts) and scope["method"] == "GET":
+        elif where.group == "" and _is_proxied(where.parts) and scope["method"] == "GET":
             await _forward_page(self._state, where.parts, send)
         else:
             await view.answer(scope, where, receive, send, _may_list)

@@ -90,7 +90,7 @@ def pod(row: Json, now: float) -> Sequence[Cell]:
     """Return the cells of a pod."""
     status, meta = row["status"], row["metadata"]
     containers = status.get("containerStatuses") or ()
-    ready = sum(each["ready"] for each in containers)
+    ready = sum(container["ready"] for container in containers)
     phase = "Terminating" if "deletionTimestamp" in meta else status["phase"]
     whole = len(row["spec"]["containers"])
     place = (status.get("podIP"), row["spec"].get("nodeName"))
@@ -144,10 +144,12 @@ def hpa(row: Json, now: float) -> Sequence[Cell]:
     """Return the cells of an HPA, in kubectl's form: ``54/70``, ``<unknown>/70``."""
     spec, status = row["spec"], row["status"]
     target = spec["scaleTargetRef"]
-    known = status.get("currentMetrics") or ()
+    values = status.get("currentMetrics") or ()
     texts = []
-    for at, metric in enumerate(spec["metrics"]):
-        current = known[at]["pods"]["current"]["averageValue"] if at < len(known) else "<unknown>"
+    for index, metric in enumerate(spec["metrics"]):
+        current = (
+            values[index]["pods"]["current"]["averageValue"] if index < len(values) else "<unknown>"
+        )
         texts.append(f"{current}/{metric['pods']['target']['averageValue']}")
     return (
         f"{target['kind']}/{target['name']}",

@@ -11,7 +11,11 @@ from starlette.exceptions import HTTPException
 
 from adapter.demo.cluster.nodes import RELEASE
 from adapter.demo.cluster.upstream import GROUPS, USER, Upstream
-from apiservice.documents.aggregated import aggregated, media_type, wants_aggregated
+from apiservice.documents.aggregateddiscovery import (
+    aggregated_document,
+    media_type,
+    wants_aggregated,
+)
 from apiservice.documents.discovery import view_resources
 from apiservice.errors import ApiError, BadRequest, MethodNotAllowed, RouteNotFound
 from apiservice.view.resource import ViewGroup
@@ -43,7 +47,7 @@ class Documents:
             (group.group, group.version): view_resources(group.views) for group in groups
         }
         for name, kinds in _REVIEWS.items():
-            self._resources[name, "v1"] = [_review(*each) for each in kinds.items()]
+            self._resources[name, "v1"] = [_review(*row) for row in kinds.items()]
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get"]}
         self._resources["apps", "v1"].append(
             {"name": "deployments/scale", "singularName": "", "namespaced": True, **scale}
@@ -62,28 +66,28 @@ class Documents:
     async def api(self, form: Form | None) -> Json:
         """Return ``/api``."""
         if form is not None:
-            return aggregated(form, [("", [("v1", self._resources["", "v1"])])])
+            return aggregated_document(form, [("", [("v1", self._resources["", "v1"])])])
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
     async def apis(self, form: Form | None) -> Json:
         """Return ``/apis``: the own groups, then those of ``serve``."""
-        own = [(name, version) for name, version in self._resources if name]
+        keys = [(name, version) for name, version in self._resources if name]
         if form is not None:
-            found = await self._upstream.json("/apis", media_type(form))
-            rows = [(name, [(version, self._resources[name, version])]) for name, version in own]
-            mine = aggregated(form, rows)
-            return {**mine, "items": [*mine["items"], *(found.get("items") or ())]}
-        found = await self._upstream.json("/apis")
-        groups = [_group(*each) for each in own]
+            served = await self._upstream.json("/apis", media_type(form))
+            rows = [(name, [(version, self._resources[name, version])]) for name, version in keys]
+            mine = aggregated_document(form, rows)
+            return {**mine, "items": [*mine["items"], *(served.get("items") or ())]}
+        served = await self._upstream.json("/apis")
+        groups = [_group(*key) for key in keys]
         return {
             "kind": "APIGroupList",
             "apiVersion": "v1",
-            "groups": [*groups, *(found.get("groups") or ())],
+            "groups": [*groups, *(served.get("groups") or ())],
         }
 
     def group(self, name: str) -> Json | None:
         """Return an own group."""
-        versions = [version for each, version in self._resources if each == name]
+        versions = [version for group, version in self._resources if group == name]
         return (
             {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions[0])}
             if (versions)
@@ -129,23 +133,23 @@ def create_documents(documents: Documents) -> FastAPI:
 
     @app.get("/api")
     async def api(request: Request) -> Response:
-        return _discovered(await documents.api(form := _form(request)), form)
+        return _answer_discovery(await documents.api(form := _form(request)), form)
 
     @app.get("/apis")
     async def apis(request: Request) -> Response:
-        return _discovered(await documents.apis(form := _form(request)), form)
+        return _answer_discovery(await documents.apis(form := _form(request)), form)
 
     @app.get("/api/{version}")
     async def core(version: str) -> Response:
-        return _found(documents.resources("", version))
+        return _answer_existing(documents.resources("", version))
 
     @app.get("/apis/{group}")
     async def group(group: str) -> Response:
-        return _found(documents.group(group))
+        return _answer_existing(documents.group(group))
 
     @app.get("/apis/{group}/{version}")
     async def resources(group: str, version: str) -> Response:
-        return _found(documents.resources(group, version))
+        return _answer_existing(documents.resources(group, version))
 
     _add_reviews(app, documents)
     _add_errors(app)
@@ -154,14 +158,14 @@ def create_documents(documents: Documents) -> FastAPI:
 
 def _add_reviews(app: FastAPI, documents: Documents) -> None:
     @app.post(f"/apis/{_AUTHORIZATION}/v1/{{plural}}")
-    async def may(plural: str, request: Request) -> Response:
+    async def review_access(plural: str, request: Request) -> Response:
         kind = _REVIEWS[_AUTHORIZATION].get(plural)
         if kind is None:
             raise RouteNotFound
-        return _answer(_reviewed(documents, kind, await _body(request)), 201)
+        return _answer(_review_access(documents, kind, await _body(request)), 201)
 
     @app.post(f"/apis/{_AUTHENTICATION}/v1/selfsubjectreviews")
-    async def who() -> Response:
+    async def review_self() -> Response:
         user = {"username": USER, "groups": list(GROUPS)}
         return _answer(
             {
@@ -181,7 +185,7 @@ def _add_errors(app: FastAPI) -> None:
         return _status(error)
 
     @app.exception_handler(HTTPException)
-    async def rejected(request: Request, error: Exception) -> Response:
+    async def refuse_route(request: Request, error: Exception) -> Response:
         wrong = isinstance(error, HTTPException) and error.status_code == 405
         return _status(MethodNotAllowed() if wrong else RouteNotFound())
 
@@ -190,7 +194,7 @@ def _status(error: ApiError) -> Response:
     return Response(error.body(), error.code, media_type="application/json")
 
 
-def _reviewed(documents: Documents, kind: str, body: Json) -> Json:
+def _review_access(documents: Documents, kind: str, body: Json) -> Json:
     head = {
         "apiVersion": f"{_AUTHORIZATION}/v1",
         "kind": kind,
@@ -219,23 +223,23 @@ async def _body(request: Request) -> Json:
         if len(content) > _BODY:
             raise BadRequest(f"the review is larger than {_BODY} bytes")
     try:
-        found: Json = msgspec.json.decode(content or b"{}", type=dict[str, Any])
+        review: Json = msgspec.json.decode(content or b"{}", type=dict[str, Any])
     except msgspec.DecodeError as error:
         text = f"the review is not JSON: {error}"
         raise BadRequest(text) from error
-    return found
+    return review
 
 
 def _form(request: Request) -> Form | None:
     return wants_aggregated(accept_header(request.scope["headers"]))
 
 
-def _discovered(found: Json, form: Form | None) -> Response:
+def _answer_discovery(document: Json, form: Form | None) -> Response:
     kind = "application/json" if form is None else media_type(form)
-    return Response(_json(found), media_type=kind)
+    return Response(_json(document), media_type=kind)
 
 
-def _found(document: Json | None) -> Response:
+def _answer_existing(document: Json | None) -> Response:
     if document is None:
         raise RouteNotFound
     return _answer(document)

@@ -45,28 +45,30 @@ class _Event(NamedTuple):
 
 def events(state: DemoState) -> Iterator[Json]:
     """Yield the events of all clusters, the oldest first."""
-    found = [event for each in state.everything for event in _of(state, each)]
-    found.sort(key=lambda event: event.at)
-    yield from _counted(state, found)
+    all_events = [
+        event for cluster in state.everything for event in _cluster_events(state, cluster)
+    ]
+    all_events.sort(key=lambda event: event.at)
+    yield from _join_events(state, all_events)
 
 
-def _of(state: DemoState, cluster: DemoCluster) -> Iterator[_Event]:
+def _cluster_events(state: DemoState, cluster: DemoCluster) -> Iterator[_Event]:
     for change in cluster.world.changes:
-        yield from _changed(cluster, change)
+        yield from _change_events(cluster, change)
     for scaler in cluster.autoscalers:
         for sync in scaler.syncs:
-            yield from _synced(scaler, sync)
+            yield from _sync_events(scaler, sync)
     if cluster is state.shown:
-        yield from _outages(state)
+        yield from _outage_events(state)
 
 
-def _synced(scaler: DemoAutoscaler, sync: Sync) -> Iterator[_Event]:
+def _sync_events(scaler: DemoAutoscaler, sync: Sync) -> Iterator[_Event]:
     name, namespace, decision = scaler.spec.name, scaler.spec.namespace, sync.decision
-    own = (_HPA, namespace, name, identity("hpa", name, namespace))
+    involved = (_HPA, namespace, name, identity("hpa", name, namespace))
     source = ("horizontal-pod-autoscaler", "autoscaling/v2")
     if decision.rescale:
         text = f"New size: {decision.desired}; reason: {decision.reason}"
-        yield _Event(sync.at, *source, *own, "SuccessfulRescale", text)
+        yield _Event(sync.at, *source, *involved, "SuccessfulRescale", text)
         word = "up" if decision.desired > decision.current else "down"
         text = (
             f"Scaled {word} replica set {replicaset(scaler.service)} from {decision.current} "
@@ -78,59 +80,59 @@ def _synced(scaler: DemoAutoscaler, sync: Sync) -> Iterator[_Event]:
         yield _Event(sync.at, *controller, *target, uid, "ScalingReplicaSet", text)
     failed = next((p.error for p in decision.proposals if p.replicas is None), None)
     if failed is not None:
-        yield _Event(sync.at, *source, *own, "FailedGetPodsMetric", failed, "Warning")
+        yield _Event(sync.at, *source, *involved, "FailedGetPodsMetric", failed, "Warning")
         if not sync.active:
             reason = "FailedComputeMetricsReplicas"
-            yield _Event(sync.at, *source, *own, reason, decision.error, "Warning")
+            yield _Event(sync.at, *source, *involved, reason, decision.error, "Warning")
 
 
-def _changed(cluster: DemoCluster, change: Change) -> Iterator[_Event]:
+def _change_events(cluster: DemoCluster, change: Change) -> Iterator[_Event]:
     if isinstance(change.what, DemoNode):
-        yield from _of_node(change.at, change.word, change.what)
+        yield from _node_events(change.at, change.word, change.what)
     else:
-        yield from _of_pod(cluster, change, change.what)
+        yield from _pod_events(cluster, change, change.what)
 
 
-def _of_pod(cluster: DemoCluster, change: Change, pod: DemoPod) -> Iterator[_Event]:
+def _pod_events(cluster: DemoCluster, change: Change, pod: DemoPod) -> Iterator[_Event]:
     at, word = change.at, change.word
-    own = ("Pod", cluster.namespace, pod.name, pod_uid(pod, cluster.namespace))
+    involved = ("Pod", cluster.namespace, pod.name, pod_uid(pod, cluster.namespace))
     if word == "waits":
         text = no_room(pod.resource)
-        yield _Event(at, "default-scheduler", "v1", *own, "FailedScheduling", text, "Warning")
+        yield _Event(at, "default-scheduler", "v1", *involved, "FailedScheduling", text, "Warning")
     elif word == "bound" and pod.node is not None:
         text = f"Successfully assigned {cluster.namespace}/{pod.name} to {pod.node.name}"
-        yield _Event(at, "default-scheduler", "v1", *own, "Scheduled", text)
+        yield _Event(at, "default-scheduler", "v1", *involved, "Scheduled", text)
     elif word == "triggers" and change.node is not None:
         node = change.node
         text = f"pod triggered scale-up: node {node.name} of node pool {node.pool.name}"
-        yield _Event(at, "cluster-autoscaler", "v1", *own, "TriggeredScaleUp", text)
+        yield _Event(at, "cluster-autoscaler", "v1", *involved, "TriggeredScaleUp", text)
     elif word == "ready":
-        yield _Event(at, "kubelet", "v1", *own, "Started", "Container server started")
+        yield _Event(at, "kubelet", "v1", *involved, "Started", "Container server started")
 
 
-def _of_node(at: float, word: str, node: DemoNode) -> Iterator[_Event]:
-    own = ("Node", "", node.name, node.name)
+def _node_events(at: float, word: str, node: DemoNode) -> Iterator[_Event]:
+    involved = ("Node", "", node.name, node.name)
     if word == "booted":
         text = f"Node {node.name} status is now: NodeReady"
-        yield _Event(at, "kubelet", "v1", *own, "NodeReady", text)
+        yield _Event(at, "kubelet", "v1", *involved, "NodeReady", text)
     elif word == "removed":
         text = f"Removing Node {node.name} from Controller"
-        yield _Event(at, "node-controller", "v1", *own, "RemovingNode", text)
+        yield _Event(at, "node-controller", "v1", *involved, "RemovingNode", text)
 
 
-def _outages(state: DemoState) -> Iterator[_Event]:
+def _outage_events(state: DemoState) -> Iterator[_Event]:
     """Yield what the kubelet's probe of a dead exporter says."""
     for outage in state.outages:
         name = f"dcgm-exporter-{outage.node}"
-        own = ("Pod", EXPORTER_NAMESPACE, name, name)
+        involved = ("Pod", EXPORTER_NAMESPACE, name, name)
         text = "Readiness probe failed: the exporter resets every connection"
-        yield _Event(outage.start, "kubelet", "v1", *own, "Unhealthy", text, "Warning")
+        yield _Event(outage.start, "kubelet", "v1", *involved, "Unhealthy", text, "Warning")
 
 
-def _counted(state: DemoState, found: Iterable[_Event]) -> Iterator[Json]:
+def _join_events(state: DemoState, all_events: Iterable[_Event]) -> Iterator[Json]:
     """Join equal events."""
     equal: dict[tuple[str, ...], list[_Event]] = {}
-    for event in found:
+    for event in all_events:
         equal.setdefault(event.said, []).append(event)
     for run in sorted(equal.values(), key=lambda run: run[-1].at):
         yield _manifest(state, run)

@@ -40,7 +40,7 @@ def _status(times: WallClock, cluster: DemoCluster, scaler: DemoAutoscaler) -> J
     if latest is None:
         return {"currentReplicas": cluster.world.wanted[scaler.service], "desiredReplicas": 0}
     decision = latest.decision
-    found: Json = {
+    status: Json = {
         "currentReplicas": decision.current,
         "desiredReplicas": decision.desired,
         "conditions": [_condition(times, row) for row in decision.conditions],
@@ -57,11 +57,11 @@ def _status(times: WallClock, cluster: DemoCluster, scaler: DemoAutoscaler) -> J
         if proposal.usage is not None
     ]
     if current:
-        found["currentMetrics"] = current
+        status["currentMetrics"] = current
     scaled = next((sync for sync in reversed(scaler.syncs) if sync.decision.rescale), None)
     if scaled is not None:
-        found["lastScaleTime"] = times.text(scaled.at)
-    return found
+        status["lastScaleTime"] = times.text(scaled.at)
+    return status
 
 
 def _quantity(milli: int) -> str:

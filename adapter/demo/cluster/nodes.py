@@ -19,15 +19,20 @@ _PODS: Final = "110"
 
 def nodes(state: DemoState) -> Iterator[Json]:
     """Yield the nodes that have joined, of both node pools and of the cluster without nodepool."""
-    for each in state.everything:
-        for node in each.world.fleet.nodes:
-            if node.ready(each.world.now):
+    for cluster in state.everything:
+        for node in cluster.world.fleet.nodes:
+            if node.ready(cluster.world.now):
                 yield _node(state, node)
 
 
 def namespaces(state: DemoState) -> Iterator[Json]:
     """Yield the namespaces."""
-    names = ("default", SYSTEM, EXPORTER_NAMESPACE, *(each.namespace for each in state.everything))
+    names = (
+        "default",
+        SYSTEM,
+        EXPORTER_NAMESPACE,
+        *(cluster.namespace for cluster in state.everything),
+    )
     for name in names:
         yield {
             "metadata": {

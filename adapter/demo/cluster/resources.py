@@ -122,18 +122,18 @@ class Objects:
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
-        found: Mapping[str, str] = self._found.get(key, {}).get("metadata", {}).get("labels", {})
-        return found
+        labels: Mapping[str, str] = self._found.get(key, {}).get("metadata", {}).get("labels", {})
+        return labels
 
     def fields(self, key: Key) -> Mapping[str, str]:
         """See the port."""
-        found = self._found.get(key, {})
-        return {field: _text(found, path) for field, path in self._fields.items()}
+        row = self._found.get(key, {})
+        return {field: _text(row, path) for field, path in self._fields.items()}
 
     def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
         """See the port."""
-        found = self._found.get(key)
-        return None if found is None else self._cells(found, now)
+        row = self._found.get(key)
+        return None if row is None else self._cells(row, now)
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
@@ -153,35 +153,41 @@ def groups(state: DemoState, proxy: FrontProxy) -> tuple[ViewGroup, ...]:
             "",
             "v1",
             (
-                _served(_NAMESPACES, columns.namespace, partial(namespaces, state)),
-                _served(_NODES, columns.node, partial(nodes, state)),
-                _served(_PODS, columns.pod, partial(all_pods, state), _POD_FIELDS),
-                _served(_EVENTS, columns.event, partial(events, state), _EVENT_FIELDS),
-                _served(_CONFIGMAPS, columns.none, partial(configmaps, state, proxy)),
+                _serve_resource(_NAMESPACES, columns.namespace, partial(namespaces, state)),
+                _serve_resource(_NODES, columns.node, partial(nodes, state)),
+                _serve_resource(_PODS, columns.pod, partial(all_pods, state), _POD_FIELDS),
+                _serve_resource(_EVENTS, columns.event, partial(events, state), _EVENT_FIELDS),
+                _serve_resource(_CONFIGMAPS, columns.none, partial(configmaps, state, proxy)),
             ),
         ),
         ViewGroup(
             "apps",
             "v1",
             (
-                _served(_DEPLOYMENTS, columns.deployment, partial(deployments, state)),
-                _served(_REPLICASETS, columns.replicaset, partial(replicasets, state)),
-                _served(_DAEMONSETS, columns.daemonset, partial(daemonsets, state)),
-                _served(_STATEFULSETS, columns.none, tuple),
+                _serve_resource(_DEPLOYMENTS, columns.deployment, partial(deployments, state)),
+                _serve_resource(_REPLICASETS, columns.replicaset, partial(replicasets, state)),
+                _serve_resource(_DAEMONSETS, columns.daemonset, partial(daemonsets, state)),
+                _serve_resource(_STATEFULSETS, columns.none, tuple),
             ),
         ),
-        ViewGroup("batch", "v1", (_served(_JOBS, columns.none, tuple),)),
-        ViewGroup("scheduling.k8s.io", "v1", (_served(_CLASSES, columns.none, tuple),)),
-        ViewGroup("autoscaling", "v2", (_served(_HPAS, columns.hpa, partial(hpas, state)),)),
+        ViewGroup("batch", "v1", (_serve_resource(_JOBS, columns.none, tuple),)),
+        ViewGroup("scheduling.k8s.io", "v1", (_serve_resource(_CLASSES, columns.none, tuple),)),
+        ViewGroup(
+            "autoscaling", "v2", (_serve_resource(_HPAS, columns.hpa, partial(hpas, state)),)
+        ),
         ViewGroup(
             "apiregistration.k8s.io",
             "v1",
-            (_served(_APISERVICES, columns.apiservice, partial(apiservices, state, proxy)),),
+            (
+                _serve_resource(
+                    _APISERVICES, columns.apiservice, partial(apiservices, state, proxy)
+                ),
+            ),
         ),
     )
 
 
-def _served(
+def _serve_resource(
     resource: ViewResource,
     cells: Callable[[Json, float], Sequence[Cell]],
     make: Callable[[], Iterable[Json]],
@@ -190,10 +196,10 @@ def _served(
     return ServedResource(resource, Objects(make, cells, fields or {}))
 
 
-def _text(found: Any, path: Sequence[str]) -> str:
+def _text(value: Any, path: Sequence[str]) -> str:
     for name in path:
-        found = found.get(name, "") if isinstance(found, dict) else ""
-    return str(found)
+        value = value.get(name, "") if isinstance(value, dict) else ""
+    return str(value)
 
 
 def _resource(

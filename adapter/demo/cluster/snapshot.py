@@ -25,5 +25,5 @@ def objects(state: DemoState) -> list[Json]:
 def all_pods(state: DemoState) -> Iterator[Json]:
     """Yield the pods of all clusters, the exporters' included."""
     exporters, servers = state.exporters.ports, state.servers.ports
-    for each in state.everything:
-        yield from pods(each.world, each.namespace, exporters, state.times, servers)
+    for cluster in state.everything:
+        yield from pods(cluster.world, cluster.namespace, exporters, state.times, servers)

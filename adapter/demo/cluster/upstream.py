@@ -58,14 +58,14 @@ class Upstream:
         begun = False
         try:
             async with self._request(scope["method"], target, headers) as answer:
-                found = [
+                fields = [
                     (name.lower().encode(), text.encode("latin-1"))
                     for name, text in answer.headers.items()
                     if name.lower() in _KEPT
                 ]
                 begun = True
                 await send(
-                    {"type": "http.response.start", "status": answer.status_code, "headers": found}
+                    {"type": "http.response.start", "status": answer.status_code, "headers": fields}
                 )
                 async for chunk in _chunks(answer):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -84,10 +84,10 @@ class Upstream:
         try:
             async with self._request("GET", path, {"Accept": accept}) as answer:
                 body = b"".join([chunk async for chunk in _chunks(answer)])
-                found: dict[str, Any] = msgspec.json.decode(body, type=dict)
+                document: dict[str, Any] = msgspec.json.decode(body, type=dict)
         except (*_FAILURES, ValueError) as error:
             raise Unavailable(f"serve does not answer: {error or type(error).__name__}") from None
-        return found
+        return document
 
     async def close(self) -> None:
         """Close the connections."""
@@ -99,11 +99,11 @@ class Upstream:
         self, method: str, target: str, headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
         user = [("X-Remote-User", USER), *(("X-Remote-Group", group) for group in GROUPS)]
-        url, named = self._base + target, [*headers.items(), *user]
+        url, all_headers = self._base + target, [*headers.items(), *user]
         async with (
             self._turns,
             asyncio.timeout(SECONDS),
-            self._client().send(method, url, headers=named) as answer,
+            self._client().send(method, url, headers=all_headers) as answer,
         ):
             yield answer
 

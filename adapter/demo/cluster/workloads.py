@@ -54,8 +54,8 @@ def deployments(state: DemoState) -> Iterator[Json]:
 def replicasets(state: DemoState) -> Iterator[Json]:
     """Yield one ReplicaSet for each Deployment."""
     for cluster, name in _services(state):
-        own = labels(name)
-        metadata = _metadata(state, "replicaset", replicaset(name), cluster.namespace, own)
+        pod_labels = labels(name)
+        metadata = _metadata(state, "replicaset", replicaset(name), cluster.namespace, pod_labels)
         owner = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -68,8 +68,8 @@ def replicasets(state: DemoState) -> Iterator[Json]:
             "metadata": {**metadata, "ownerReferences": [owner]},
             "spec": {
                 "replicas": cluster.world.wanted[name],
-                "selector": {"matchLabels": own},
-                "template": _template(cluster, name, own),
+                "selector": {"matchLabels": pod_labels},
+                "template": _template(cluster, name, pod_labels),
             },
             "status": {**_counts(cluster, name), "observedGeneration": 1},
         }
@@ -123,20 +123,22 @@ def _services(state: DemoState) -> Iterator[tuple[DemoCluster, str]]:
             yield cluster, name
 
 
-def _metadata(state: DemoState, kind: str, name: str, namespace: str, own: dict[str, str]) -> Json:
+def _metadata(
+    state: DemoState, kind: str, name: str, namespace: str, object_labels: dict[str, str]
+) -> Json:
     return {
         "name": name,
         "namespace": namespace,
         "uid": identity(kind, name, namespace),
         "generation": 1,
         "creationTimestamp": state.times.text(state.world.start),
-        "labels": own,
+        "labels": object_labels,
     }
 
 
-def _template(cluster: DemoCluster, name: str, own: dict[str, str]) -> Json:
+def _template(cluster: DemoCluster, name: str, pod_labels: dict[str, str]) -> Json:
     spec = pod_spec(cluster.world.workloads[name].resource)
-    return {"metadata": {"labels": {**own, "app": name}}, "spec": spec}
+    return {"metadata": {"labels": {**pod_labels, "app": name}}, "spec": spec}
 
 
 def _counts(cluster: DemoCluster, name: str) -> dict[str, int]:

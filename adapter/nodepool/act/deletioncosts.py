@@ -15,7 +15,7 @@ from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import DELETION_COST, MANAGER
 from adapter.nodepool.model.shape import gpus
-from adapter.nodepool.plan.deletioncost import PodLoad, costs, near
+from adapter.nodepool.plan.deletioncost import PodLoad, costs, nears_scale_in
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.targets import ScaleTarget
@@ -58,7 +58,7 @@ class DeletionCosts:
             if target.group:
                 continue  # a StatefulSet or a controller of its own removes groups by number
             was = self._near.get(target.workload, False)
-            now_near = _near(target, values.get(target.workload, ()), was=was)
+            now_near = _nears_scale_in(target, values.get(target.workload, ()), was=was)
             nearing[target.workload] = now_near
             await self._write(target, devices, used, smoothed, close=now_near)
         self._near = nearing
@@ -98,7 +98,7 @@ class DeletionCosts:
                 )
         for name, cost in change.costs.items():
             try:
-                await self._writer.apply(_costed(ready[name], cost))
+                await self._writer.apply(_cost_patch(ready[name], cost))
             except WriteError as error:
                 if self._refused.get(target.workload) != error.failure:
                     log.warning("deletion cost not written", error=str(error))
@@ -108,7 +108,7 @@ class DeletionCosts:
             self._refused.pop(target.workload, None)
 
 
-def _near(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool:
+def _nears_scale_in(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool:
     status = target.autoscaler.status
     desired = int(status.get("desiredReplicas", target.replicas))
     load, aim = None, 0.0
@@ -117,10 +117,10 @@ def _near(target: ScaleTarget, values: tuple[Values, ...], *, was: bool) -> bool
         if metric.kind is MetricKind.PODS and average and isinstance(read, Mapping) and read:
             load, aim = sum(read.values()) / len(read) / 1000, metric.target.milli / 1000
             break
-    return near(desired, target.replicas, load, aim, _MARGIN, was=was)
+    return nears_scale_in(desired, target.replicas, load, aim, _MARGIN, was=was)
 
 
-def _costed(pod: PodInfo, cost: int | None) -> KubeObject:
+def _cost_patch(pod: PodInfo, cost: int | None) -> KubeObject:
     """Return an apply patch. Without the annotation, it removes the controller's own value."""
     annotations = {} if cost is None else {DELETION_COST: str(cost)}
     return {

@@ -33,10 +33,10 @@ class Events:
         """Write an Event for each order whose replicas or failure changed."""
         current: dict[tuple[str, str], tuple[int, str]] = {}
         for outcome in outcomes:
-            said = (outcome.order.replicas, outcome.failure)
-            current[outcome.place] = said
+            state = (outcome.order.replicas, outcome.failure)
+            current[outcome.place] = state
             before = self._said.get(outcome.place, (outcome.order.was, ""))
-            if said == before:
+            if state == before:
                 continue
             _log(outcome)
             if not outcome.uid:
@@ -52,7 +52,7 @@ def _log(outcome: OrderOutcome) -> None:
     order = outcome.order
     say = log.warning if outcome.failure else log.info
     say(
-        f"headroom {_what(outcome)}",
+        f"headroom {_outcome_word(outcome)}",
         namespace=order.namespace,
         workloads=list(order.about),
         pool=order.pool,
@@ -63,7 +63,7 @@ def _log(outcome: OrderOutcome) -> None:
     )
 
 
-def _what(outcome: OrderOutcome) -> str:
+def _outcome_word(outcome: OrderOutcome) -> str:
     """Return the outcome of an order in one word."""
     order = outcome.order
     if outcome.failure:
@@ -99,7 +99,7 @@ def event(outcome: OrderOutcome, method: ProvisioningMethod | None, now: float) 
             "uid": outcome.uid,
         },
         "type": "Warning" if outcome.failure else "Normal",
-        "reason": f"Headroom{_what(outcome).capitalize()}",
+        "reason": f"Headroom{_outcome_word(outcome).capitalize()}",
         "message": _message(outcome)[:_LONGEST],
         "source": {"component": MANAGER},
         "reportingComponent": MANAGER,

@@ -84,7 +84,7 @@ class LedgerStore:
         if self._read:
             return False
         try:
-            found = await self._writer.read(_configmap(self._namespace, {}))
+            configmap = await self._writer.read(_configmap(self._namespace, {}))
         except WriteError as error:
             if str(error) != self.problem:
                 log.warning("stored history cannot be read", error=str(error))
@@ -92,7 +92,7 @@ class LedgerStore:
             return False
         self._read, self.problem = True, ""
         self._written_at = now
-        restore(self._ledger, (found or {}).get("data") or {})
+        restore(self._ledger, (configmap or {}).get("data") or {})
         past = await read_back(self._past, now) if self._past else {}
         for workload, history in past.items():
             self._ledger.histories.setdefault(workload, history)
@@ -141,19 +141,19 @@ def restore(ledger: Ledger, data: dict[str, str]) -> None:
             log.warning("stored history ignored", error=str(error))
             continue
         ref = WorkloadRef(row.namespace, row.kind, row.name)
-        found = decode(row.history)
-        if found.problem is not None:
-            log.warning("stored history ignored", workload=ref, error=found.problem)
+        stored = decode(row.history)
+        if stored.problem is not None:
+            log.warning("stored history ignored", workload=ref, error=stored.problem)
             continue
-        ledger.histories[ref] = found.history
-        if found.history.recent:
-            ledger.known_at[ref] = found.history.recent[-1].time
+        ledger.histories[ref] = stored.history
+        if stored.history.recent:
+            ledger.known_at[ref] = stored.history.recent[-1].time
         if shape is not None:
             ledger.queues[ref.namespace, ref.name] = shape
     boots = _json(data, "boots", dict[str, list[float]])
     if boots:
-        kept = {pool: tuple(seconds[-KEPT:]) for pool, seconds in boots.items()}
-        ledger.boots = BootTimes(kept)
+        latest = {pool: tuple(seconds[-KEPT:]) for pool, seconds in boots.items()}
+        ledger.boots = BootTimes(latest)
     spent = _json(data, "spent", _Spent)
     if spent is not None:
         ledger.day, ledger.gpu_hours = spent.day, spent.gpu_hours

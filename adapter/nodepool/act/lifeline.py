@@ -117,16 +117,16 @@ class Lifelines:
             LifelineError: the Job does not run towards its deadline.
             WriteError: the Job could not be read or written.
         """
-        known = self._known.get(namespace)
-        if known is not None and not sure and self._lasts(known, now):
-            return known
+        known_lifeline = self._known.get(namespace)
+        if known_lifeline is not None and not sure and self._lasts(known_lifeline, now):
+            return known_lifeline
         # Read first: a deadline counts from the Job's start, and a deadline shorter than the
         # Job's age would end it immediately.
         job = await self._writer.read(self._manifest(namespace, 1))
-        counted = 0.0 if job is None else now - _started(job)
-        if job is not None and self._lasts(found := _lifeline(namespace, job), now):
-            self._known[namespace] = found
-            return found
+        counted = 0.0 if job is None else now - _read_start_time(job)
+        if job is not None and self._lasts(lifeline := _lifeline(namespace, job), now):
+            self._known[namespace] = lifeline
+            return lifeline
         deadline = math.ceil(counted + self._seconds)
         job = await self._writer.apply(self._manifest(namespace, deadline))
         for _ in range(_LOOKS):
@@ -150,12 +150,12 @@ class Lifelines:
 
 
 def _lifeline(namespace: str, job: Mapping[str, Any]) -> Lifeline:
-    ends = _started(job) + int(job["spec"]["activeDeadlineSeconds"])
+    ends = _read_start_time(job) + int(job["spec"]["activeDeadlineSeconds"])
     meta = job["metadata"]
     return Lifeline(namespace, meta["uid"], ends, meta["name"])
 
 
-def _started(job: Mapping[str, Any]) -> float:
+def _read_start_time(job: Mapping[str, Any]) -> float:
     status = job.get("status") or {}
     ended = [row["type"] for row in status.get("conditions") or () if row["status"] == "True"]
     name = label(dict(job))

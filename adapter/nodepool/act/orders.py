@@ -30,7 +30,7 @@ from adapter.nodepool.model.names import BUFFER_GROUP, BUFFER_VERSIONS
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.priorityclasses import PriorityClass
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class Orders:
     async def carry_out(
         self,
         orders: Iterable[Order],
-        there: Iterable[HeadroomObject],
+        existing: Iterable[HeadroomObject],
         choice: MethodChoice,
         served: ServedApis,
         classes: Mapping[str, PriorityClass],
@@ -98,10 +98,10 @@ class Orders:
         Returns:
             One outcome per order that has, or should have, an object.
         """
-        found: dict[tuple[str, str], list[HeadroomObject]] = {}
-        for row in there:
+        by_place: dict[tuple[str, str], list[HeadroomObject]] = {}
+        for row in existing:
             if row.shape is not None:
-                found.setdefault(row.key, []).append(row)
+                by_place.setdefault(row.key, []).append(row)
         means = _Means(choice, served, classes, now)
         rows = list(orders)
         places = {self._place(order) for order in rows}
@@ -109,8 +109,8 @@ class Orders:
         outcomes = []
         for order in rows:
             place = self._place(order)
-            own = found.get(place, [])
-            if not own and not order.replicas:
+            objects = by_place.get(place, [])
+            if not objects and not order.replicas:
                 continue
             refused = self._refused.get(place)
             if refused and refused.replicas == order.replicas and now < refused.until:
@@ -119,7 +119,7 @@ class Orders:
                         await self._lifelines.keep(place[0], now)
                 outcomes.append(refused.outcome)
                 continue
-            outcome = await self._outcome(order, own, means)
+            outcome = await self._outcome(order, objects, means)
             self._refused.pop(place, None)
             if outcome.failure and outcome.failure not in _PASSING:
                 self._refused[place] = _Refused(order.replicas, now + _AGAIN, outcome)
@@ -131,43 +131,45 @@ class Orders:
         return self._home.of(order.namespace, order.shape), name_of(order)
 
     async def _outcome(
-        self, order: Order, own: list[HeadroomObject], means: _Means
+        self, order: Order, objects: list[HeadroomObject], means: _Means
     ) -> OrderOutcome:
         """Apply one order. An unexpected error affects only this order."""
         try:
-            return await self._apply(order, own, means)
+            return await self._apply(order, objects, means)
         except Exception as error:
             log.exception("order failed", namespace=order.namespace, name=name_of(order))
             text = f"{type(error).__name__}: {error}"
-            uid = own[0].uid if own else ""
+            uid = objects[0].uid if objects else ""
             return OrderOutcome(order, self._place(order)[0], uid, failure="error", text=text)
 
-    async def _apply(self, order: Order, own: list[HeadroomObject], means: _Means) -> OrderOutcome:
+    async def _apply(
+        self, order: Order, objects: list[HeadroomObject], means: _Means
+    ) -> OrderOutcome:
         choice, served, now = means.choice, means.served, means.now
-        uid = own[0].uid if own else ""
+        uid = objects[0].uid if objects else ""
         place, _ = self._place(order)
         try:
             # Deleting needs neither a method nor a lifeline.
             if not order.replicas:
-                await self._let_go(own, served)
+                await self._let_go(objects, served)
                 return OrderOutcome(order, place, uid, failure="", text=order.why)
             try:
-                lifeline = await self._lifelines.keep(place, now, sure=not own)
+                lifeline = await self._lifelines.keep(place, now, sure=not objects)
             except LifelineError as error:
                 # Without a lifeline, existing headroom would never be deleted.
-                await self._let_go(own, served)
+                await self._let_go(objects, served)
                 return OrderOutcome(order, place, uid, failure="lifeline", text=str(error))
             method = choice.method
             if method is None:
                 return OrderOutcome(order, place, uid, failure="method", text=choice.reason)
-            current = next((row for row in own if row.method is method), None)
+            current = next((row for row in objects if row.method is method), None)
             name = self._settings.placeholder.priority_class
             refusal = placeholder.refusal(name, means.classes.get(name), order.shape)
             if method is ProvisioningMethod.PLACEHOLDER and refusal:
                 return OrderOutcome(order, place, uid, failure="priority", text=refusal)
             if headroomobjects.worth_a_write(order, current, method, lifeline):
                 uid = await self._write(order, current, method, lifeline, served, now)
-            await self._let_go((row for row in own if row.method is not method), served)
+            await self._let_go((row for row in objects if row.method is not method), served)
             return OrderOutcome(order, place, uid, failure="", text=order.why)
         except WriteError as error:
             return OrderOutcome(order, place, uid, failure=error.failure, text=str(error))

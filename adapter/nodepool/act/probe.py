@@ -20,7 +20,7 @@ from adapter.nodepool.act.methods.choice import MethodChoice, choose
 from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
 from adapter.nodepool.model import names
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 
 _AGAIN: Final = 300.0
 """Seconds after which a refused or deleted probe is written again."""
@@ -75,8 +75,8 @@ class Probe:
         choice = choose(setting, served, rows, waited, settings.probe_wait)
         if not problem:
             return choice
-        kept = f"Karpenter may keep the nodes of deleted headroom, without a probe: {problem}"
-        return MethodChoice(choice.method, f"{choice.reason}; {kept}")
+        warning = f"Karpenter may keep the nodes of deleted headroom, without a probe: {problem}"
+        return MethodChoice(choice.method, f"{choice.reason}; {warning}")
 
     async def _keep(self, served: ServedApis, buffers: list[HeadroomObject], now: float) -> str:
         """Write the probe. Return why that failed; empty if it exists."""
@@ -88,10 +88,10 @@ class Probe:
             lifeline = await self._jobs.keep(self._namespace, now)
             if self._written is not None:
                 return ""
-            for each in capacitybuffer.probe(
+            for manifest in capacitybuffer.probe(
                 self._namespace, served.buffers, lifeline, self._settings.placeholder.image
             ):
-                await self._writer.apply(each)
+                await self._writer.apply(manifest)
         except WriteError as error:
             if error.failure not in (WriteFailure.UNREACHABLE, WriteFailure.NOT_LEADING):
                 self._refused = now, str(error)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.situation import highest_after
+from adapter.nodepool.learn.situation import highest_loads_after
 from adapter.nodepool.model.history import MINUTE, DemandPoint
 
 FEWEST_RISES: Final = 3
@@ -55,19 +55,19 @@ def rise_chances(points: tuple[DemandPoint, ...], lead: float) -> tuple[RiseChan
     times = [point.time for point in ordered]
     pods = [point.pods for point in ordered]
     ahead = lead + MINUTE
-    known = bisect_right(times, times[-1] - ahead)
-    peaks = highest_after(times, pods, ahead)[:known]
+    known_ahead = bisect_right(times, times[-1] - ahead)
+    peaks = highest_loads_after(times, pods, ahead)[:known_ahead]
     rises = {
         time: max(0.0, peak - load)
         for time, load, peak in zip(times, pods, peaks, strict=False)
         if peak is not None
     }
     sizes = sorted({rise for rise in rises.values() if rise}, reverse=True)
-    lows = _lowest_before(times, pods, ahead)
+    lows = _lowest_loads_before(times, pods, ahead)
     chances = []
-    for size in _thinned(sizes):
-        at = _times_of_rises(size, times, pods, lows, ahead)
-        chance = _chance(size, at, rises, times[-1])
+    for size in _thin_sizes(sizes):
+        rise_times = _times_of_rises(size, times, pods, lows, ahead)
+        chance = _chance(size, rise_times, rises, times[-1])
         if chance is not None:
             chances.append(chance)
     return tuple(chances)
@@ -127,29 +127,29 @@ def _times_of_rises(
     ahead: float,
 ) -> list[float]:
     """Return when the load had risen by so many pods within a lead time, once for each rise."""
-    at: list[float] = []
+    rise_times: list[float] = []
     # Lowest load since the last rise: what it added is not counted again.
     lowest = pods[0]
     for time, load, low in zip(times, pods, lows, strict=True):
-        before = lowest if at and at[-1] >= time - ahead else low
+        before = lowest if rise_times and rise_times[-1] >= time - ahead else low
         if before is not None and load - before >= size:
-            at.append(time)
+            rise_times.append(time)
             lowest = load
         lowest = min(lowest, load)
-    return at
+    return rise_times
 
 
-def _lowest_before(
+def _lowest_loads_before(
     times: Sequence[float], pods: Sequence[float], ahead: float
 ) -> list[float | None]:
     """Return the lowest load within so many seconds before each time; None if none is known."""
-    backward = highest_after(
+    backward = highest_loads_after(
         [-time for time in reversed(times)], [-load for load in reversed(pods)], ahead
     )
     return [None if low is None else -low for low in reversed(backward)]
 
 
-def _thinned(sizes: Sequence[float]) -> Sequence[float]:
+def _thin_sizes(sizes: Sequence[float]) -> Sequence[float]:
     """Return at most :data:`_MOST_SIZES` of the sizes, with the first and the last."""
     if len(sizes) <= _MOST_SIZES:
         return sizes

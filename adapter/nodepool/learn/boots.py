@@ -78,7 +78,9 @@ def watch_claims(boots: BootTimes, ready: Iterable[Boot], present: Iterable[str]
     )
     fresh = [boot for boot in new.values() if boots.begun or boot.pool not in boots.seconds]
     nodes = {name for name in boots.known if name.startswith("node/")}
-    return replace(boots, seconds=_with(boots.seconds, fresh), known=frozenset(counted | nodes))
+    return replace(
+        boots, seconds=_add_boots(boots.seconds, fresh), known=frozenset(counted | nodes)
+    )
 
 
 def watch_targets(
@@ -94,22 +96,22 @@ def watch_targets(
         ready: pool -> names of its nodes with usable GPUs.
     """
     waiting: dict[str, tuple[float, ...]] = {}
-    found: list[Boot] = []
+    booted: list[Boot] = []
     for pool, target in targets.items():
-        there = ready.get(pool, ())
-        orders = [at for at in boots.waiting.get(pool, ()) if now - at < LONGEST]
+        usable = ready.get(pool, ())
+        orders = [order for order in boots.waiting.get(pool, ()) if now - order < LONGEST]
         raised = target.nodes - boots.targets.get(pool, target.nodes)
         orders += [min(target.since, now)] * max(0, raised)
-        new = [name for name in there if f"node/{name}" not in boots.known] if boots.begun else []
-        found += [Boot(pool, name, at, now) for name, at in zip(new, orders, strict=False)]
+        new = [name for name in usable if f"node/{name}" not in boots.known] if boots.begun else []
+        booted += [Boot(pool, name, order, now) for name, order in zip(new, orders, strict=False)]
         # Drop orders that were withdrawn: a pool waits for at most the missing nodes.
-        left = orders[len(new) :][: max(0, target.nodes - len(there))]
+        left = orders[len(new) :][: max(0, target.nodes - len(usable))]
         if left:
             waiting[pool] = tuple(left)
-    names = {f"node/{name}" for own in ready.values() for name in own}
+    names = {f"node/{name}" for nodes in ready.values() for name in nodes}
     claims = {name for name in boots.known if name.startswith("claim/")}
     return BootTimes(
-        seconds=_with(boots.seconds, found),
+        seconds=_add_boots(boots.seconds, booted),
         known=frozenset(names | claims),
         targets={pool: target.nodes for pool, target in targets.items()},
         waiting=waiting,
@@ -117,11 +119,11 @@ def watch_targets(
     )
 
 
-def _with(
-    seconds: Mapping[str, tuple[float, ...]], found: Iterable[Boot]
+def _add_boots(
+    seconds: Mapping[str, tuple[float, ...]], booted: Iterable[Boot]
 ) -> Mapping[str, tuple[float, ...]]:
     grown = dict(seconds)
-    for boot in found:
+    for boot in booted:
         took = boot.ready - boot.ordered
         if 0 < took <= LONGEST:
             grown[boot.pool] = (*grown.get(boot.pool, ()), took)[-KEPT:]
@@ -140,7 +142,7 @@ def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: 
         for claim in claims
         if claim.ready is not None
     ]
-    found = watch_claims(boots, up, (claim.name for claim in claims))
+    learned = watch_claims(boots, up, (claim.name for claim in claims))
     status = cluster.autoscaler
     names: dict[str, list[str]] = {}
     ready: dict[str, tuple[str, ...]] = {}
@@ -150,9 +152,9 @@ def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: 
         if node.healthy and node.devices:
             ready[pool] = (*ready.get(pool, ()), node.name)
     targets = {}
-    for pool, own in names.items():
-        groups = groups_of(pool, own, status.groups) if status else []
+    for pool, node_names in names.items():
+        groups = groups_of(pool, node_names, status.groups) if status else []
         if groups:
             since = max((group.since or now for group in groups), default=now)
             targets[pool] = PoolTarget(sum(group.target for group in groups), since)
-    return watch_targets(found, targets, ready, now)
+    return watch_targets(learned, targets, ready, now)

@@ -80,7 +80,7 @@ class Residuals:
         """Whether enough checks are known to move a forecast."""
         return len(self._least) >= FEWEST_MOVING
 
-    def supported(self, probability: float, residual: float) -> float:
+    def supported_residual(self, probability: float, residual: float) -> float:
         """Return the residual of a forecast, moved into the range that the checks support.
 
         The result rises with both arguments.
@@ -149,17 +149,17 @@ def lessons(checks: Iterable[ForecastCheck], quantile: float) -> Lessons:
     weights = weights_of(losses)
     loaded, idle = Residuals(), Residuals()
     forecasts, moves = [], []
-    for each in checks:
-        unit = each.situation.unit
-        residuals = idle if each.idle else loaded
-        base, most = sum(map(mul, weights, each.weighed)), sum(map(mul, weights, each.most))
-        moved = residuals.supported(quantile, (most - base) / unit)
+    for case in checks:
+        unit = case.situation.unit
+        residuals = idle if case.idle else loaded
+        base, most = sum(map(mul, weights, case.weighed)), sum(map(mul, weights, case.most))
+        moved = residuals.supported_residual(quantile, (most - base) / unit)
         forecasts.append(max(0.0, base + unit * moved))
         moves.append(residuals.moves)
         residuals.add(
-            (least_load(each.need, each.highest) - base) / unit, (each.highest - base) / unit
+            (least_load(case.need, case.highest) - base) / unit, (case.highest - base) / unit
         )
-        losses = list(map(add, losses, _losses(each)))
+        losses = list(map(add, losses, _losses(case)))
         weights = weights_of(losses)
     return Lessons(weights, loaded, idle, forecasts, moves)
 
@@ -179,19 +179,19 @@ def least_load(need: int, highest: float) -> float:
     return -math.inf if used <= need else (used - 1 + _NOISE + highest) / 2
 
 
-def _losses(own: ForecastCheck) -> list[float]:
+def _losses(case: ForecastCheck) -> list[float]:
     """Return what each of the :data:`MIXTURES` lost, in units."""
-    first, second = own.weighed
+    first, second = case.weighed
     return [
-        _loss(own.highest - first - each * (second - first), WEIGHED_AT) / own.situation.unit
-        for each in MIXTURES
+        _loss(case.highest - first - mixture * (second - first), WEIGHED_AT) / case.situation.unit
+        for mixture in MIXTURES
     ]
 
 
 def weights_of(losses: Sequence[float]) -> tuple[float, float]:
     """Return the weight of each table after such losses of the :data:`MIXTURES`; the sum is 1."""
     least = min(losses)
-    odds = [math.exp(_WEIGHING * (least - each)) for each in losses]
+    odds = [math.exp(_WEIGHING * (least - loss)) for loss in losses]
     second = sum(map(mul, odds, MIXTURES)) / sum(odds)
     return 1 - second, second
 
@@ -205,12 +205,12 @@ def costs(
         largest: rise in units that bounds both; infinity without a bound.
     """
     cost = share_cost = 0.0
-    for own, most in forecasts:
-        used = pods_of(own.highest)
-        bound = own.situation.level + own.situation.unit * largest
-        cost += _loss(used - max(own.need, pods_of(min(most, bound))), quantile)
-        shared = min(with_share(own.need, share), bound)
-        share_cost += _loss(used - max(own.need, pods_of(shared)), quantile)
+    for case, most in forecasts:
+        used = pods_of(case.highest)
+        bound = case.situation.level + case.situation.unit * largest
+        cost += _loss(used - max(case.need, pods_of(min(most, bound))), quantile)
+        shared = min(with_share(case.need, share), bound)
+        share_cost += _loss(used - max(case.need, pods_of(shared)), quantile)
     return cost, share_cost
 
 

@@ -90,7 +90,7 @@ class ForecastRequest(NamedTuple):
     """Pods that wait for a node."""
 
 
-def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
+def forecast(history: DemandHistory, need: int, request: ForecastRequest, now: float) -> Forecast:
     """Return how many pods the workload may want within the lead time.
 
     Args:
@@ -98,22 +98,22 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         need: pods wanted now, not clamped.
         now: epoch seconds.
     """
-    if asked.queue:
-        return _of_queue(history, need, asked, now)
+    if request.queue:
+        return _forecast_queue(history, need, request, now)
     bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}", kept=need)
-    known = load_ahead(history, asked, now)
-    if isinstance(known, str):
-        return _shared(bare, asked, known)
-    own, rises = known.own, known.rises
-    level = own.situation.level
-    most = known.quantile(asked.quantile)
-    found = _worded(most, level, rises, own, asked)
-    kept = known.quantile(keep_quantile(asked.quantile))
-    if found.pods <= need:
-        found = bare._replace(expects=found.text)
-    return found._replace(
-        kept=max(found.pods, pods_of(kept, asked.present, asked.tolerance)),
-        prompt=_prompt(known, need, asked),
+    ahead = load_ahead(history, request, now)
+    if isinstance(ahead, str):
+        return _add_share(bare, request, ahead)
+    past, rises = ahead.own, ahead.rises
+    level = past.situation.level
+    most = ahead.quantile(request.quantile)
+    foreseen = _describe_forecast(most, level, rises, past, request)
+    kept_load = ahead.quantile(keep_quantile(request.quantile))
+    if foreseen.pods <= need:
+        foreseen = bare._replace(expects=foreseen.text)
+    return foreseen._replace(
+        kept=max(foreseen.pods, pods_of(kept_load, request.present, request.tolerance)),
+        prompt=_prompt(ahead, need, request),
     )
 
 
@@ -130,32 +130,36 @@ class LoadAhead(NamedTuple):
     def quantile(self, probability: float) -> float:
         """Return the load in pods that is not exceeded with this probability."""
         level = self.own.situation.level
-        return _mixed(self.below, [level + rise for rise in self.rises], probability)
+        return _mixture_quantile(self.below, [level + rise for rise in self.rises], probability)
 
 
-def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> LoadAhead | str:
+def load_ahead(history: DemandHistory, request: ForecastRequest, now: float) -> LoadAhead | str:
     """Return what a service's load may be within the lead time, or why that is unknown."""
-    lead = max(asked.lead, float(MINUTE))
-    own = None
+    lead = max(request.lead, float(MINUTE))
+    past = None
     if history.recent:
-        own = record(history.recent, lead, asked.quantile, share_at(asked.quantile, asked.share))
-    if own is None or own.newest <= now - LEVEL * MINUTE:
+        past = record(
+            history.recent, lead, request.quantile, share_at(request.quantile, request.share)
+        )
+    if past is None or past.newest <= now - LEVEL * MINUTE:
         return "the last minutes of its demand are unknown"
-    if own.minutes < _FEWEST_MINUTES:
-        return f"only {own.minutes} min of its demand are known"
+    if past.minutes < _FEWEST_MINUTES:
+        return f"only {past.minutes} min of its demand are known"
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
-    if _takes_share(own, asked):
-        return LoadAhead(own, rises, _share_of(own, asked.share))
-    return LoadAhead(own, rises, own.quantiles(days.usual, lead))
+    if _takes_share(past, request):
+        return LoadAhead(past, rises, _share_of(past, request.share))
+    return LoadAhead(past, rises, past.quantiles(days.usual, lead))
 
 
-def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
+def _forecast_queue(
+    history: DemandHistory, need: int, request: ForecastRequest, now: float
+) -> Forecast:
     """Return how many pods a queue of Jobs may have within the lead time."""
     recent = history.recent
     if not recent or recent[-1].time <= now - LEVEL * MINUTE:
         return Forecast(need, "need", "its last minutes are unknown", kept=need)
-    lead = max(asked.lead, float(MINUTE))
+    lead = max(request.lead, float(MINUTE))
     chances = rise_chances(recent, lead)
     due = due_rises(history, lead, now)
     peaks = [need + rise for rise in due]
@@ -164,13 +168,13 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
         chance = rise_at(chances, quantile)
         return need + (0.0 if chance is None else chance.pods)
 
-    pods = max(need, pods_of(_mixed(below, peaks, asked.quantile)))
-    kept = max(pods, pods_of(_mixed(below, peaks, keep_quantile(asked.quantile))))
+    pods = max(need, pods_of(_mixture_quantile(below, peaks, request.quantile)))
+    kept_pods = max(pods, pods_of(_mixture_quantile(below, peaks, keep_quantile(request.quantile))))
     if pods == need:
         text = "none of the rises that its past has shown is likely within a boot time"
-        return Forecast(need, "need", text, text, kept)
+        return Forecast(need, "need", text, text, kept_pods)
     based = []
-    chance = rise_at(chances, asked.quantile)
+    chance = rise_at(chances, request.quantile)
     if chance is not None:
         based.append(
             f"+{chance.pods:.0f} followed in {chance.followed} of {chance.cases} cases with the "
@@ -178,9 +182,9 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
         )
     if due:
         based.append(_usual_rise(due))
-    expected = f"expected within {_minutes(lead)} min with {asked.quantile:.0%}"
+    expected = f"expected within {_minutes(lead)} min with {request.quantile:.0%}"
     text = f"at most {count_pods(pods)} are {expected} ({'; '.join(based)})"
-    return Forecast(pods, "forecast", text, kept=kept)
+    return Forecast(pods, "forecast", text, kept=kept_pods)
 
 
 def due_rises(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
@@ -215,46 +219,46 @@ def prompt_quantile(quantile: float, pending: int) -> float:
     return 1 - (1 - quantile) * max(0.0, 1 - pending / PROMPT)
 
 
-def _prompt(known: LoadAhead, need: int, asked: ForecastRequest) -> int:
+def _prompt(ahead: LoadAhead, need: int, request: ForecastRequest) -> int:
     """Return :attr:`Forecast.prompt`."""
-    enough = max(need, asked.present)
-    for pending in range(1, min(asked.pending, PROMPT - 1) + 1):
-        most = known.quantile(prompt_quantile(asked.quantile, pending))
-        if pods_of(most, asked.present, asked.tolerance) > enough:
+    enough = max(need, request.present)
+    for pending in range(1, min(request.pending, PROMPT - 1) + 1):
+        most = ahead.quantile(prompt_quantile(request.quantile, pending))
+        if pods_of(most, request.present, request.tolerance) > enough:
             return pending
     return PROMPT
 
 
-def _takes_share(own: Record, asked: ForecastRequest) -> bool:
+def _takes_share(past: Record, request: ForecastRequest) -> bool:
     """Return whether a share replaces the fitted distribution."""
-    return own.takes_share and asked.share > 0
+    return past.takes_share and request.share > 0
 
 
-def _share_of(own: Record, share: float) -> _Quantiles:
+def _share_of(past: Record, share: float) -> _Quantiles:
     """Return a share of the pods as a distribution, up to the largest rise as a forecast is."""
-    return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
+    return lambda quantile: min(past.most, with_share(past.pods, share_at(quantile, share)))
 
 
-def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
+def _mixture_quantile(below: _Quantiles, days: Sequence[float], probability: float) -> float:
     """Return the quantile of a mixture: a distribution, and a point of each earlier day.
 
     Args:
         days: pods that each day's rise would bring, smallest first.
     """
     if not days:
-        return below(asked)
+        return below(probability)
     for passed in range(len(days)):
-        rest = (asked - _DAYS_WEIGHT * passed / len(days)) / (1 - _DAYS_WEIGHT)
+        quantile = (probability - _DAYS_WEIGHT * passed / len(days)) / (1 - _DAYS_WEIGHT)
         least = days[passed - 1] if passed else 0.0
-        most = math.inf if rest >= 1 else below(rest) if rest > 0 else 0.0
+        most = math.inf if quantile >= 1 else below(quantile) if quantile > 0 else 0.0
         if most < days[passed]:
             return max(least, most)
-    return max(days[-1], below((asked - _DAYS_WEIGHT) / (1 - _DAYS_WEIGHT)))
+    return max(days[-1], below((probability - _DAYS_WEIGHT) / (1 - _DAYS_WEIGHT)))
 
 
-def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
+def _add_share(bare: Forecast, request: ForecastRequest, why: str) -> Forecast:
     """Return the need and a share of it."""
-    share = share_at(asked.quantile, asked.share)
+    share = share_at(request.quantile, request.share)
     pods = with_share(bare.pods, share)
     if pods == bare.pods:
         return bare
@@ -262,37 +266,37 @@ def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
     return Forecast(pods, "share", text, kept=pods)
 
 
-def _why_share(own: Record) -> str:
-    if own.unchecked:
-        return f"until {own.fewest} past forecasts have been checked"
-    return f"which would have cost {1 - own.share_cost / own.cost:.0%} less than forecasts"
+def _why_share(past: Record) -> str:
+    if past.unchecked:
+        return f"until {past.fewest} past forecasts have been checked"
+    return f"which would have cost {1 - past.share_cost / past.cost:.0%} less than forecasts"
 
 
-def _worded(
-    most: float, level: float, rises: Sequence[float], own: Record, asked: ForecastRequest
+def _describe_forecast(
+    most: float, level: float, rises: Sequence[float], past: Record, request: ForecastRequest
 ) -> Forecast:
     """Return the forecast with a text that says how sure it is, and on what it is based."""
     based = [f"level {level:.1f}"]
-    shared = _takes_share(own, asked)
+    shared = _takes_share(past, request)
     if shared:
-        based = [f"a share of {share_at(asked.quantile, asked.share):.0%}, {_why_share(own)}"]
+        based = [f"a share of {share_at(request.quantile, request.share):.0%}, {_why_share(past)}"]
     if rises:
         based.append(_usual_rise(rises))
-    if own.checks:
+    if past.checks:
         such = "forecasts" if shared else "such forecasts"
-        only = "only " if own.seldom else ""
-        based.append(f"{such} held {only}in {own.held} of {own.judged} checks")
-    if own.unproven and not shared:
+        only = "only " if past.seldom else ""
+        based.append(f"{such} held {only}in {past.held} of {past.judged} checks")
+    if past.unproven and not shared:
         based.append(f"a probability needs {FEWEST_MOVING} checks")
-    pods = pods_of(most, asked.present, asked.tolerance)
+    pods = pods_of(most, request.present, request.tolerance)
     within = ""
     if pods < pods_of(most):
         within = f"; {count_pods(pods)} carry it within the HPA's tolerance"
-    how = f"assumed within {_minutes(asked.lead)} min"
-    if not (shared or own.unsure):
-        how = f"expected within {_minutes(asked.lead)} min with {asked.quantile:.0%}"
+    how = f"assumed within {_minutes(request.lead)} min"
+    if not (shared or past.unsure):
+        how = f"expected within {_minutes(request.lead)} min with {request.quantile:.0%}"
     text = f"load for at most {most:.1f} pods is {how} ({'; '.join(based)}){within}"
-    code = "share" if shared else "unsure" if own.unsure else "forecast"
+    code = "share" if shared else "unsure" if past.unsure else "forecast"
     return Forecast(pods, code, text)
 
 

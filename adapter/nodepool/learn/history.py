@@ -36,9 +36,9 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     if not is_load(point.pods):
         return history
     minute = point.time // MINUTE * MINUTE
-    pods = rounded(point.pods)
+    pods = round_load(point.pods)
     if history.recent and minute < history.recent[-1].time - SETBACK:
-        history = _until(history, minute)
+        history = _drop_later(history, minute)
     recent = history.recent
     if recent and minute < recent[-1].time:
         return history
@@ -50,7 +50,7 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     first = 0
     while first < len(recent) and recent[first].time <= oldest:
         first += 1
-    days = _with(history.days, minute, pods)
+    days = _add_peak(history.days, minute, pods)
     return DemandHistory((*recent[first:], DemandPoint(minute, pods)), days)
 
 
@@ -63,7 +63,7 @@ def union(one: DemandHistory, other: DemandHistory, now: float) -> DemandHistory
     Args:
         now: epoch seconds.
     """
-    one, other = (_until(history, now + SETBACK) for history in (one, other))
+    one, other = (_drop_later(history, now + SETBACK) for history in (one, other))
     minutes: dict[float, float] = {}
     for point in (*one.recent, *other.recent):
         minutes[point.time] = max(point.pods, minutes.get(point.time, point.pods))
@@ -75,11 +75,11 @@ def union(one: DemandHistory, other: DemandHistory, now: float) -> DemandHistory
     )
     days: dict[int, DemandDay] = {}
     for day in (*one.days, *other.days):
-        known = days.get(day.number)
-        days[day.number] = day if known is None else DemandDay(day.number, _peaks(known, day))
+        same_day = days.get(day.number)
+        days[day.number] = day if same_day is None else DemandDay(day.number, _peaks(same_day, day))
     first = max(days, default=0) - DAYS
-    kept = (days[number] for number in sorted(days) if number >= first)
-    return DemandHistory(tuple(recent), tuple(kept))
+    kept_days = (days[number] for number in sorted(days) if number >= first)
+    return DemandHistory(tuple(recent), tuple(kept_days))
 
 
 def _peaks(one: DemandDay, other: DemandDay) -> tuple[float | None, ...]:
@@ -94,12 +94,12 @@ def is_load(pods: float) -> bool:
     return 0 <= pods <= MOST_LOAD
 
 
-def rounded(pods: float) -> float:
+def round_load(pods: float) -> float:
     """Return a load in whole hundredths of a pod, and a very large one in whole pods."""
     return round(pods * PER_POD) / PER_POD if pods < _WHOLE else float(round(pods))
 
 
-def _until(history: DemandHistory, minute: float) -> DemandHistory:
+def _drop_later(history: DemandHistory, minute: float) -> DemandHistory:
     today = int(minute // DAY)
     return DemandHistory(
         tuple(point for point in history.recent if point.time <= minute),
@@ -107,15 +107,15 @@ def _until(history: DemandHistory, minute: float) -> DemandHistory:
     )
 
 
-def _with(days: tuple[DemandDay, ...], minute: float, pods: float) -> tuple[DemandDay, ...]:
+def _add_peak(days: tuple[DemandDay, ...], minute: float, pods: float) -> tuple[DemandDay, ...]:
     number, second = divmod(int(minute), DAY)
     slot = second // SLOT
     if not days or days[-1].number != number:
-        kept = tuple(day for day in days if number - DAYS <= day.number < number)
-        days = (*kept, DemandDay(number, _NEVER))
+        kept_days = tuple(day for day in days if number - DAYS <= day.number < number)
+        days = (*kept_days, DemandDay(number, _NEVER))
     running = days[-1]
-    known = running.peaks[slot]
-    if known is not None and known >= pods:
+    peak = running.peaks[slot]
+    if peak is not None and peak >= pods:
         return days
     peaks = (*running.peaks[:slot], pods, *running.peaks[slot + 1 :])
     return (*days[:-1], DemandDay(number, peaks))

@@ -80,7 +80,7 @@ async def read_back(
 
 def histories(all_series: Iterable[QueriedSeries]) -> Mapping[WorkloadRef, DemandHistory]:
     """Return the series of a range query as histories, without those that name no workload."""
-    found: dict[WorkloadRef, DemandHistory] = {}
+    by_workload: dict[WorkloadRef, DemandHistory] = {}
     for series in all_series:
         if not all(series.labels.get(key) for key in WorkloadRef._fields):
             continue
@@ -88,5 +88,5 @@ def histories(all_series: Iterable[QueriedSeries]) -> Mapping[WorkloadRef, Deman
         for time, load in series.points:
             if 0 <= load <= MAX_INT32:  # NaN is neither
                 history = learn(history, DemandPoint(time, load))
-        found[WorkloadRef(*(series.labels[key] for key in WorkloadRef._fields))] = history
-    return found
+        by_workload[WorkloadRef(*(series.labels[key] for key in WorkloadRef._fields))] = history
+    return by_workload

@@ -105,13 +105,13 @@ def _history(document: _Document, per_pod: int) -> DemandHistory:
         for index, units in enumerate(loads)
         if units is not None
     )
-    known = tuple(
+    demand_days = tuple(
         DemandDay(number, tuple(None if peak is None else _pods(peak, per_pod) for peak in peaks))
         for number, peaks in days
     )
-    if any(left.number >= right.number for left, right in pairwise(known)):
+    if any(left.number >= right.number for left, right in pairwise(demand_days)):
         raise ValueError("its days are not in order")
-    return DemandHistory(recent, known)
+    return DemandHistory(recent, demand_days)
 
 
 def _pods(units: int, per_pod: int) -> float:

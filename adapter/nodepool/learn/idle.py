@@ -98,6 +98,6 @@ def report(
         if now - streak.since < AFTER:
             continue
         hours = pod.gpus * streak.seconds / 3600
-        each = price(pod.pool)
-        rows.append(IdlePod(pod, streak.since, hours, None if each is None else hours * each))
+        rate = price(pod.pool)
+        rows.append(IdlePod(pod, streak.since, hours, None if rate is None else hours * rate))
     return tuple(sorted(rows, key=lambda row: (-row.gpu_hours, row.pod.namespace, row.pod.name)))

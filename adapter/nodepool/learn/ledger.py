@@ -81,11 +81,11 @@ class Ledger:
         since, self.counted_at = self.counted_at, now
         if since is None or now <= since:
             return
-        there: Counter[str] = Counter()
+        pool_gpus: Counter[str] = Counter()
         for row in headroom:
             pool = pool_of.get(f"{row.namespace}/{key(row.shape)}", "")
-            there[pool] += row.replicas * (gpus(row.shape) or 0)
-        for pool, count in there.items():
+            pool_gpus[pool] += row.replicas * (gpus(row.shape) or 0)
+        for pool, count in pool_gpus.items():
             hours = min(count, most) * (now - since) / 3600
             self.gpu_hours[pool] = self.gpu_hours.get(pool, 0.0) + hours
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from adapter.hpa import HpaSpec, Recommendation, ScaleEvent, Select
-from adapter.hpa.behavior import Bounds, ScalingHistory, fastest, limit, limit_plain, stabilize
+from adapter.hpa.behavior import Bounds, ScalingHistory, limit, limit_plain, rate_bounds, stabilize
 from adapter.hpa.spec import ControllerOptions
 
 SYNC: Final = ControllerOptions().sync_period
@@ -43,29 +43,31 @@ def follow(pace: Pace, replicas: int, wanted: int | None, now: float) -> Pace:
         replicas: ``spec.replicas`` of the target.
         wanted: replicas that its metrics call for; None if they cannot be read.
     """
-    ups, downs, asked = pace.ups, pace.downs, pace.recommendations
+    ups, downs, recommendations = pace.ups, pace.downs, pace.recommendations
     change = 0 if pace.replicas is None else replicas - pace.replicas
     if change > 0:
         ups = (*ups, ScaleEvent(change, now))
     if change < 0:
         downs = (*downs, ScaleEvent(-change, now))
-    if wanted is not None and _new(asked, wanted, now):
-        asked = (*asked, Recommendation(wanted, now))
+    if wanted is not None and _is_new_recommendation(recommendations, wanted, now):
+        recommendations = (*recommendations, Recommendation(wanted, now))
     oldest = now - _LONGEST
     return Pace(
         replicas,
-        tuple(row for row in asked if oldest <= row.time <= now)[-_MOST:],
+        tuple(row for row in recommendations if oldest <= row.time <= now)[-_MOST:],
         tuple(row for row in ups if oldest <= row.time <= now)[-_MOST:],
         tuple(row for row in downs if oldest <= row.time <= now)[-_MOST:],
     )
 
 
-def _new(asked: tuple[Recommendation, ...], wanted: int, now: float) -> bool:
-    last = asked[-1] if asked else None
+def _is_new_recommendation(
+    recommendations: tuple[Recommendation, ...], wanted: int, now: float
+) -> bool:
+    last = recommendations[-1] if recommendations else None
     return last is None or last.replicas != wanted or now - last.time >= SYNC
 
 
-def after_next_sync(
+def replicas_after_next_sync(
     spec: HpaSpec, pace: Pace, replicas: int, wanted: int | None, now: float
 ) -> int:
     """Return the maximum replicas that the HPA can set until ``now`` plus :data:`SYNC`.
@@ -88,7 +90,7 @@ def after_next_sync(
     window = spec.behavior.scale_up.window or 0.0
     stable, _ = stabilize(pace.recommendations, replicas, wanted, (window, 0.0), then)
     past = ScalingHistory((), pace.ups, pace.downs)
-    rate = fastest(past, spec.behavior, replicas, then)
+    rate = rate_bounds(past, spec.behavior, replicas, then)
     return max(replicas, limit(replicas, stable.replicas, rate, bounds).replicas)
 
 

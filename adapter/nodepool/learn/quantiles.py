@@ -48,7 +48,7 @@ class FittedTables(msgspec.Struct, frozen=True):
 
 
 @cache
-def fitted() -> FittedTables:
+def fitted_tables() -> FittedTables:
     """Return the tables of this version."""
     text = files("adapter.nodepool.learn").joinpath(_FILE).read_bytes()
     return msgspec.json.decode(text, type=FittedTables)
@@ -70,8 +70,8 @@ class Distribution:
         level, unit, _ = situation
         # Quantiles are fitted one by one, so they may cross.
         tables = [
-            [max(0.0, level + unit * each) for each in sorted(_changes(situation, lead, table))]
-            for table in range(len(fitted().tables))
+            [max(0.0, level + unit * rise) for rise in sorted(_changes(situation, lead, table))]
+            for table in range(len(fitted_tables().tables))
         ]
         self._pods: list[float] = [
             sum(weight * pods for weight, pods in zip(weights, quantile, strict=True))
@@ -97,14 +97,14 @@ def quantile_of_each(situation: Situation, lead: float, probability: float) -> t
         Pods, in the order of the tables.
     """
     level, unit, inputs = situation
-    found = []
-    for table in range(len(fitted().tables)):
+    quantiles = []
+    for table in range(len(fitted_tables().tables)):
         after, share = _place_of_level(level, table)
         row = _quantile_row(lead, probability, table)
         low = sum(map(mul, row[after - 1], inputs))
         high = sum(map(mul, row[after], inputs))
-        found.append(max(0.0, level + unit * (low + share * (high - low))))
-    return tuple(found)
+        quantiles.append(max(0.0, level + unit * (low + share * (high - low))))
+    return tuple(quantiles)
 
 
 def _changes(situation: Situation, lead: float, table: int) -> list[float]:
@@ -119,7 +119,7 @@ def _changes(situation: Situation, lead: float, table: int) -> list[float]:
 @lru_cache(maxsize=256)
 def _place(probability: float) -> tuple[int, float]:
     """Return the quantile after a probability, and its share. More than 1 is beyond the tables."""
-    places = [-math.log1p(-each) for each in fitted().quantiles]
+    places = [-math.log1p(-quantile) for quantile in fitted_tables().quantiles]
     place = -math.log1p(-min(probability, MOST))
     after = min(max(1, bisect_left(places, place)), len(places) - 1)
     low, high = places[after - 1], places[after]
@@ -137,7 +137,7 @@ def _place_of_level(level: float, table: int) -> tuple[int, float]:
 
 @cache
 def _knots(table: int) -> tuple[float, ...]:
-    return tuple(math.log1p(each) for each in fitted().tables[table].knots)
+    return tuple(math.log1p(knot) for knot in fitted_tables().tables[table].knots)
 
 
 _Row = tuple[float, ...]
@@ -147,14 +147,14 @@ _Row = tuple[float, ...]
 @lru_cache(maxsize=512)
 def _rows(lead: float, table: int) -> tuple[tuple[_Row, ...], ...]:
     """Return the rows of a table for a lead time: by knot, then by quantile."""
-    ahead, own = fitted().minutes, fitted().tables[table]
+    ahead, fit = fitted_tables().minutes, fitted_tables().tables[table]
     minutes = min(max(lead / MINUTE + 1, ahead[0]), ahead[-1])
     after = min(max(1, bisect_left(ahead, minutes)), len(ahead) - 1)
     low, high = ahead[after - 1], ahead[after]
     share = math.log(minutes / low) / math.log(high / low)
-    shorter, longer = own.rows[after - 1 : after + 1]
+    shorter, longer = fit.rows[after - 1 : after + 1]
     rows = [_between(*pair, share) for pair in zip(shorter, longer, strict=True)]
-    count = len(own.knots)
+    count = len(fit.knots)
     return tuple(tuple(row[knot::count] for row in rows) for knot in range(count))
 
 

@@ -19,7 +19,7 @@ from adapter.nodepool.learn.checks import (
     pods_of,
 )
 from adapter.nodepool.learn.quantiles import Distribution, quantile_of_each
-from adapter.nodepool.learn.situation import LEVEL, Series, Situation, highest_after
+from adapter.nodepool.learn.situation import LEVEL, Series, Situation, highest_loads_after
 from adapter.nodepool.model.history import MINUTE, RECENT, DemandPoint
 
 FULL: Final = 60
@@ -95,8 +95,10 @@ class Record(NamedTuple):
         base: float = sum(map(mul, self.weights, weighed))
         unit = situation.unit
 
-        def quantile(asked: float) -> float:
-            moved = self.residuals.supported(asked, (fitted.quantile(asked) - base) / unit)
+        def quantile(probability: float) -> float:
+            moved = self.residuals.supported_residual(
+                probability, (fitted.quantile(probability) - base) / unit
+            )
             return min(self.most, max(0.0, base + unit * moved))
 
         return quantile
@@ -142,7 +144,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
     series = Series(points)
     times, pods, levels = series.times, series.pods, series.levels
     ahead = lead + MINUTE
-    peaks = highest_after(times, pods, ahead)
+    peaks = highest_loads_after(times, pods, ahead)
     known_ahead = bisect_right(times, times[-1] - ahead)
     rises = 0
     largest = 0.0
@@ -154,53 +156,53 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         if rise > 0 and rise * rise > largest * (level + 1):
             largest = rise * rise / (level + 1)
     largest = math.sqrt(largest)
-    known = rises >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
+    largest_known = rises >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
     checks = [
         check(series.situation(index), lead, quantile, pods[index], highest)
-        for index, highest in checked(series, peaks, known_ahead, ahead)
+        for index, highest in checked_minutes(series, peaks, known_ahead, ahead)
     ]
     checks.reverse()
     taught = lessons(checks, quantile)
     forecasts = list(zip(checks, taught.forecasts, strict=True))
-    moved = [each for each, moved in zip(forecasts, taught.moved, strict=True) if moved]
+    moved = [pair for pair, moved in zip(forecasts, taught.moved, strict=True) if moved]
     judged = moved if len(moved) >= FEWEST_MOVING else forecasts
-    cost, share_cost = costs(forecasts, quantile, share, largest if known else math.inf)
+    cost, share_cost = costs(forecasts, quantile, share, largest if largest_known else math.inf)
     newest = series.situation(len(times) - 1)
     return Record(
         newest=times[-1],
         pods=pods_of(pods[-1]),
-        minutes=series.known(len(times) - 1, FULL),
+        minutes=series.count_observed(len(times) - 1, FULL),
         situation=newest,
-        largest=largest if known else None,
+        largest=largest if largest_known else None,
         weights=taught.weights,
         residuals=taught.residuals(newest),
         quantile=quantile,
         fewest=min(FEWEST_CHECKS, max(1, _fewest_lines(ahead))),
         checks=len(checks),
         judged=len(judged),
-        held=sum(pods_of(each.highest) <= max(each.need, pods_of(most)) for each, most in judged),
+        held=sum(pods_of(case.highest) <= max(case.need, pods_of(most)) for case, most in judged),
         cost=cost,
         share_cost=share_cost,
     )
 
 
-def checked(
-    series: Series, peaks: Sequence[float | None], known: int, ahead: float
+def checked_minutes(
+    series: Series, peaks: Sequence[float | None], known_ahead: int, ahead: float
 ) -> Iterator[tuple[int, float]]:
     """Return the minutes whose forecasts are checked, newest first, each with what followed.
 
     Args:
         peaks: highest load after each minute.
-        known: how many minutes have all of what followed.
+        known_ahead: how many minutes have all of what followed.
         ahead: seconds of which the forecasts were.
     """
     count, last = 0, math.inf
     step = ahead + APART
-    newest = series.times[known - 1] // step * step if known else 0.0
-    for index in range(known - 1, -1, -1):
+    newest = series.times[known_ahead - 1] // step * step if known_ahead else 0.0
+    for index in range(known_ahead - 1, -1, -1):
         time, highest = series.times[index], peaks[index]
         due = time <= newest - count * step and time <= last - ahead
-        if due and highest is not None and series.known(index, FULL) >= LEVEL:
+        if due and highest is not None and series.count_observed(index, FULL) >= LEVEL:
             yield index, highest
             count, last = count + 1, time
         if count == _MOST_CHECKS:

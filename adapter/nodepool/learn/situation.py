@@ -65,7 +65,7 @@ class Series:
         self.levels = self._levels()
         """Mean of the last :data:`LEVEL` minutes at each point."""
 
-    def known(self, index: int, minutes: int) -> int:
+    def count_observed(self, index: int, minutes: int) -> int:
         """Return how many of the last minutes have an observation."""
         end = index + 1
         return end - bisect_right(self.times, self.times[index] - minutes * MINUTE, 0, end)
@@ -74,12 +74,12 @@ class Series:
         """Return the situation at a point, as if no earlier day were known."""
         level = self.levels[index]
         unit = unit_of(level)
-        first = index + 1 - self.known(index, _SPREAD)
+        first = index + 1 - self.count_observed(index, _SPREAD)
         count = index + 1 - first
         mean = (self._sums[index + 1] - self._sums[first]) / count
         variance = (self._squares[index + 1] - self._squares[first]) / count - mean * mean
         means = [self._mean(index, minutes) for minutes in _MEANS]
-        relative = [(each - level) / unit for each in (self.pods[index], *means)]
+        relative = [(load - level) / unit for load in (self.pods[index], *means)]
         spread = math.sqrt(max(0.0, variance)) / unit
         return Situation(level, unit, (1.0, *relative, spread, 0.0))
 
@@ -104,11 +104,11 @@ def unit_of(level: float) -> float:
     return math.sqrt(level + 1)
 
 
-def highest_after(
+def highest_loads_after(
     times: Sequence[float], pods: Sequence[float], ahead: float
 ) -> list[float | None]:
     """Return the highest load within so many seconds after each time; None if none is known."""
-    found: list[float | None] = [None] * len(times)
+    peaks: list[float | None] = [None] * len(times)
     # Later minutes with more load than all between, nearest first, so the last has most.
     later: deque[int] = deque()
     for index in range(len(times) - 2, -1, -1):
@@ -118,8 +118,8 @@ def highest_after(
         while later and times[later[-1]] > times[index] + ahead:
             later.pop()
         if later:
-            found[index] = pods[later[-1]]
-    return found
+            peaks[index] = pods[later[-1]]
+    return peaks
 
 
 class EarlierDays(NamedTuple):
@@ -142,12 +142,12 @@ def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierD
     slots = int(now + lead) // SLOT - int(now) // SLOT + 1
     for back in range(1, DAYS + 1):
         then = now - back * DAY
-        after = _usual(peaks, then + lead / 2)
+        after = _usual_peak(peaks, then + lead / 2)
         if after is not None:
             ahead.append(after)
         start = int(then) // SLOT
-        base = _highest(peaks, start - slots, start)
-        top = _highest(peaks, start, start + slots)
+        base = _highest_peak(peaks, start - slots, start)
+        top = _highest_peak(peaks, start, start + slots)
         if base is not None and top is not None:
             rises.append(float(top - base))
     weights = [_OLDER**back for back in range(len(ahead))]
@@ -156,7 +156,7 @@ def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierD
     return EarlierDays(usual, tuple(sorted(rises)), since)
 
 
-def _usual(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | None:
+def _usual_peak(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | None:
     """Return the mean of the slots' peaks over half an hour; None if one is not known."""
     total = 0.0
     first, last = int(begin // SLOT), int((begin + USUAL) // SLOT)
@@ -171,10 +171,10 @@ def _usual(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | 
     return total
 
 
-def _highest(peaks: dict[int, tuple[float | None, ...]], first: int, end: int) -> float | None:
+def _highest_peak(peaks: dict[int, tuple[float | None, ...]], first: int, end: int) -> float | None:
     """Return the highest known peak of some slots."""
-    known = (_peak(peaks, slot) for slot in range(first, end))
-    return max((peak for peak in known if peak is not None), default=None)
+    slot_peaks = (_peak(peaks, slot) for slot in range(first, end))
+    return max((peak for peak in slot_peaks if peak is not None), default=None)
 
 
 def _peak(peaks: dict[int, tuple[float | None, ...]], slot: int) -> float | None:

@@ -62,8 +62,8 @@ class Utilization:
             return False
         self._looked = now
         pool_of = {node.name: node.pool(labels) for node in cluster.nodes}
-        held = [pod for pod in cluster.pods if _counts(pod)]
-        read = await self._read(sorted({pod.namespace for pod in held}))
+        gpu_pods = [pod for pod in cluster.pods if _counts(pod)]
+        read = await self._read(sorted({pod.namespace for pod in gpu_pods}))
         rows = [
             GpuPod(
                 pod.namespace,
@@ -73,38 +73,38 @@ class Utilization:
                 gpus(pod.shape) or 0,
                 read.get((pod.namespace, pod.name)),
             )
-            for pod in held
+            for pod in gpu_pods
         ]
         self._streaks = follow(self._streaks, rows, now)
         before = {row.pod.uid for row in self.idle}
         self.idle = report(self._streaks, rows, price, now)
-        for found in self.idle:
-            if found.pod.uid not in before:
+        for idle_pod in self.idle:
+            if idle_pod.pod.uid not in before:
                 log.info(
                     "idle GPUs",
-                    namespace=found.pod.namespace,
-                    pod=found.pod.name,
-                    gpus=found.pod.gpus,
-                    since=instant.write(found.since),
-                    gpu_hours=round(found.gpu_hours, 2),
-                    cost=found.cost,
+                    namespace=idle_pod.pod.namespace,
+                    pod=idle_pod.pod.name,
+                    gpus=idle_pod.pod.gpus,
+                    since=instant.write(idle_pod.since),
+                    gpu_hours=round(idle_pod.gpu_hours, 2),
+                    cost=idle_pod.cost,
                 )
-        kept = {}
+        smoothed = {}
         for row in rows:
             value = smooth(self.smoothed.get(row.uid), row.utilization, elapsed, _HALF_LIFE)
             if value is not None:
-                kept[row.uid] = value
-        self.smoothed = kept
+                smoothed[row.uid] = value
+        self.smoothed = smoothed
         return True
 
     async def _read(self, namespaces: Sequence[str]) -> Mapping[tuple[str, str], float]:
         turn = self._turn % max(1, len(namespaces))
         chosen = (*namespaces[turn:], *namespaces[:turn])[:_NAMESPACES]
         self._turn = turn + len(chosen)
-        found = {}
+        pod_values = {}
         for namespace, values in (await self._values.pods(chosen, METRIC, _VALUES)).items():
-            found.update({(namespace, name): value for name, value in values.items()})
-        return found
+            pod_values.update({(namespace, name): value for name, value in values.items()})
+        return pod_values
 
 
 def smooth(

@@ -47,7 +47,7 @@ class CostChange(NamedTuple):
     """Pods whose cost another writer sets. The controller then leaves the whole workload alone."""
 
 
-def near(
+def nears_scale_in(
     desired: int, current: int, load: float | None, target: float, margin: float, *, was: bool
 ) -> bool:
     """Return whether a scale-in is likely soon.
@@ -81,9 +81,9 @@ def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
             {pod.name: None for pod in pods if pod.cost is not None and pod.ours}, foreign
         )
     wanted = {pod.name: _cost(pod) for pod in pods}
-    known = {pod.name: pod.cost for pod in pods}
+    current = {pod.name: pod.cost for pod in pods}
     return CostChange(
-        {name: cost for name, cost in wanted.items() if known[name] != str(cost)}, foreign
+        {name: cost for name, cost in wanted.items() if current[name] != str(cost)}, foreign
     )
 
 

@@ -82,9 +82,9 @@ class Plan:
     """Notes, sorted by pool."""
 
 
-def pools_of(planned: Iterable[Order], *found: Iterable[HeadroomObject]) -> Mapping[str, str]:
+def pools_of(planned: Iterable[Order], *objects: Iterable[HeadroomObject]) -> Mapping[str, str]:
     """Namespace and shape key -> pool of the existing headroom."""
     pools = {f"{row.namespace}/{key(row.shape)}": row.pool for row in planned}
-    for rows in found:
+    for rows in objects:
         pools |= {f"{row.serves}/{key(row.shape)}": row.pool for row in rows if row.shape}
     return pools

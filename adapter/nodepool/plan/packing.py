@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from adapter.nodepool.model.capacity import Pool, PoolNode
 from adapter.nodepool.model.shape import Amounts, Shape, gpus, key
-from adapter.pipeline.cluster.nodeaffinity import affine
+from adapter.pipeline.cluster.nodeaffinity import matches_terms
 from adapter.pipeline.cluster.taints import Taint, repels
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -32,7 +32,7 @@ def admits(
     """
     if any(labels.get(key) != value for key, value in shape.node_selector):
         return False
-    if shape.node_affinity and not affine(_terms(shape.node_affinity), labels, name):
+    if shape.node_affinity and not matches_terms(_terms(shape.node_affinity), labels, name):
         return False
     return not any(repels(taint, shape.tolerations) for taint in taints)
 
@@ -43,7 +43,7 @@ def room(node: PoolNode) -> dict[str, int]:
     return {name: milli - used.get(name, 0) for name, milli in node.allocatable.items()}
 
 
-def times(shape: Shape, free: Amounts) -> int:
+def count_fitting_pods(shape: Shape, free: Amounts) -> int:
     """Return how many pods of a shape fit into free resources; a missing resource fits none."""
     return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
 
@@ -98,17 +98,17 @@ class PoolRoom:
 
     def __init__(self, pool: Pool, nodes: Iterable[PoolNode]) -> None:
         self._pool = pool
-        self._example = _next(pool.example) if pool.example is not None else None
-        own = sorted(nodes, key=lambda node: (not node.ready, node.name))
-        self._bins = [self._bin(node) for node in own]
+        self._example = _next_node(pool.example) if pool.example is not None else None
+        pool_nodes = sorted(nodes, key=lambda node: (not node.ready, node.name))
+        self._bins = [self._bin(node) for node in pool_nodes]
         if self._example is not None:
             ordered = replace(self._example, name="")
             self._bins += [_Bin(ordered, _Readiness.BOOTING) for _ in range(pool.coming)]
-        self._count = len(own) + pool.coming
+        self._count = len(pool_nodes) + pool.coming
         self._full: dict[Shape, int] = {}
         """Shape -> number of first bins that cannot take more of it. Pods never leave a bin."""
         self._total = {
-            name: sum(each.node.allocatable.get(name, 0) for each in self._bins)
+            name: sum(node_bin.node.allocatable.get(name, 0) for node_bin in self._bins)
             for name in pool.limits
         }
 
@@ -122,15 +122,15 @@ class PoolRoom:
         left = pods
         on: list[str] = []
         full = self._full.get(shape, 0)
-        for each in islice(self._bins, full, None):
-            if left <= 0 or (each.state is _Readiness.NEW and not grow):
+        for node_bin in islice(self._bins, full, None):
+            if left <= 0 or (node_bin.state is _Readiness.NEW and not grow):
                 break
-            taken = _take(each, shape, left)
+            taken = _take(node_bin, shape, left)
             left -= taken
             full += left > 0
-            if each.state is _Readiness.READY:
+            if node_bin.state is _Readiness.READY:
                 ready += taken
-                on += [each.node.name] if taken else []
+                on += [node_bin.node.name] if taken else []
             else:
                 later += taken
         self._full[shape] = full
@@ -151,7 +151,7 @@ class PoolRoom:
 
     def _open(self, shape: Shape) -> _Bin | None:
         example = self._example
-        if example is None or not ever(shape, example):
+        if example is None or not fits_empty_node(shape, example):
             return None
         if self._pool.high is not None and self._count >= self._pool.high:
             return None
@@ -167,10 +167,10 @@ class PoolRoom:
         return new
 
 
-def ever(shape: Shape, example: PoolNode) -> bool:
+def fits_empty_node(shape: Shape, example: PoolNode) -> bool:
     """Return whether an empty node of the pool can run the shape."""
-    new = _next(example)
-    return times(shape, new.allocatable) > 0 and admits(shape, new.labels, new.taints)
+    new = _next_node(example)
+    return count_fitting_pods(shape, new.allocatable) > 0 and admits(shape, new.labels, new.taints)
 
 
 def pack(lots: Sequence[Lot], space: PoolRoom, *, grow: bool = True) -> dict[str, Placement]:
@@ -185,8 +185,8 @@ def pack(lots: Sequence[Lot], space: PoolRoom, *, grow: bool = True) -> dict[str
     wanted: dict[str, Lot] = {}
     for lot in lots:
         name = key(lot.shape)
-        known = wanted.get(name)
-        wanted[name] = Lot(lot.shape, lot.pods + (known.pods if known else 0))
+        earlier = wanted.get(name)
+        wanted[name] = Lot(lot.shape, lot.pods + (earlier.pods if earlier else 0))
     order = sorted(wanted, key=lambda name: (*largest_first(wanted[name].shape), name))
     return {name: space.put(*wanted[name], grow=grow) for name in order}
 
@@ -204,7 +204,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
         if any(have.get(name, 0) - used.get(name, 0) < milli for name, milli in shape.requests):
             return 0
         free = room(node)
-    count = min(most, times(shape, free))
+    count = min(most, count_fitting_pods(shape, free))
     name = "" if target.state is _Readiness.NEW else node.name
     if not count or not admits(shape, node.labels, node.taints, name):
         return 0
@@ -214,7 +214,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
     return count
 
 
-def _next(example: PoolNode) -> PoolNode:
+def _next_node(example: PoolNode) -> PoolNode:
     """Return a node like the example: empty, and with another name."""
     if not example.used and _HOSTNAME not in example.labels:
         return example

@@ -19,7 +19,7 @@ from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan, Tie
 from adapter.nodepool.plan.packing import NOWHERE, Lot, Placement, PoolRoom, largest_first, pack
-from adapter.nodepool.plan.poolchoice import PoolChoice, backed_off, choose, notes
+from adapter.nodepool.plan.poolchoice import PoolChoice, choose, is_backed_off, notes
 from adapter.nodepool.plan.request import NOTHING, HeadroomRequest, ask
 
 
@@ -83,30 +83,30 @@ class _OrderDraft:
 
     def order(self, now: float) -> Order:
         placed = self.placed
-        asked = self.asked
-        awaited = min(asked.awaited, self.replicas)
+        request = self.asked
+        awaited = min(request.awaited, self.replicas)
         handed = awaited if self.twice and not self.buffers else 0
         if handed:
             text = f"{count_pods(handed)} will be created soon: room is left for them"
             self.reasons.append(Reason("coming", text))
         # If a cut leaves at most what is needed, none of the order is merely kept.
-        needed = asked.needed >= self.replicas - self.added > 0
+        needed = request.needed >= self.replicas - self.added > 0
         return Order(
             namespace=self.namespace,
             shape=self.shape,
             pool=self.pool,
             replicas=self.replicas - handed,
             was=self.was,
-            pods=sum(each.real for each in self.members),
-            reckoned=asked.expected - awaited + handed,
-            needed_at=now if needed else asked.kept_since,
-            workloads=tuple(each.workload for each in self.members),
+            pods=sum(member.real for member in self.members),
+            reckoned=request.expected - awaited + handed,
+            needed_at=now if needed else request.kept_since,
+            workloads=tuple(member.workload for member in self.members),
             reasons=tuple(self.reasons),
-            nudge=asked.consumed and self.replicas > 0,
+            nudge=request.consumed and self.replicas > 0,
             ready=None if self.shape.claims else placed.ready,
             nodes=None if self.shape.claims or placed.left else placed.nodes,
             tie=self._tie(now),
-            about=tuple(each.name for each in self.members),
+            about=tuple(member.name for member in self.members),
         )
 
     def _tie(self, now: float) -> Tie | None:
@@ -118,7 +118,7 @@ class _OrderDraft:
         if not placed.nodes and not placed.left:
             return Tie(True, nodes, self.replicas)
         # While no node can be added, the buffer keeps the nodes that exist.
-        refused = pool is not None and backed_off(pool, now)
+        refused = pool is not None and is_backed_off(pool, now)
         return Tie(False, nodes, self.replicas - placed.ready) if nodes and not refused else None
 
 
@@ -144,28 +144,28 @@ def _drafts(demand: Sequence[Demand], capacity: Capacity, now: float) -> list[_O
     """Return a draft per namespace and shape that has demand or existing headroom."""
     members: dict[tuple[str, str], list[Demand]] = {}
     shapes: dict[tuple[str, str], Shape] = {}
-    for each in sorted(demand, key=lambda each: each.workload):
-        place = (each.workload.namespace, key(each.shape))
-        members.setdefault(place, []).append(each)
-        shapes.setdefault(place, each.shape)
-    held: dict[tuple[str, str], Headroom] = {}
+    for member in sorted(demand, key=lambda member: member.workload):
+        place = (member.workload.namespace, key(member.shape))
+        members.setdefault(place, []).append(member)
+        shapes.setdefault(place, member.shape)
+    held_headroom: dict[tuple[str, str], Headroom] = {}
     for row in sorted(capacity.headroom, key=lambda row: (row.replicas, row.needed_at, row.pods)):
         place = (row.namespace, key(row.shape))
-        held[place] = row
+        held_headroom[place] = row
         shapes.setdefault(place, row.shape)
     drafts = []
     for place in sorted(shapes):
         theirs = tuple(members.get(place, ()))
         choice = choose(shapes[place], theirs, capacity.pools, now)
-        drafts.append(_OrderDraft(*place, shapes[place], theirs, held.get(place), choice))
+        drafts.append(_OrderDraft(*place, shapes[place], theirs, held_headroom.get(place), choice))
     return drafts
 
 
 def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     """Set the request of a shape, and apply the limits that concern only this shape."""
     pool = draft.choice.pool
-    known = pool.boot_seconds if pool is not None else None
-    lead = limits.boot_seconds if known is None else known
+    boot_seconds = pool.boot_seconds if pool is not None else None
+    lead = limits.boot_seconds if boot_seconds is None else boot_seconds
     size = gpus(draft.shape)
     draft.size = draft.size if size is None else size
     quantile = limits.quantile_for(draft.pool, draft.size)
@@ -193,7 +193,7 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
         draft.cut(0, "no_gpu", "its pods hold no GPU")
     if draft.choice.refusal is not None:
         draft.cut(0, *draft.choice.refusal)
-    if pool is not None and backed_off(pool, now):
+    if pool is not None and is_backed_off(pool, now):
         draft.cut(draft.was, "backoff", f"the autoscaler has backed off pool {pool.name}")
     draft.cut(limits.max_pods, "max_pods", f"limits.max_pods allows {count_pods(limits.max_pods)}")
 
@@ -214,7 +214,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
     space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
     # Pending pods come before headroom.
-    pending = [Lot(each.shape, member.pending) for each in drafts for member in each.members]
+    pending = [Lot(draft.shape, member.pending) for draft in drafts for member in draft.members]
     without = {name: put.left for name, put in pack(pending, space, grow=False).items()}
     shapes = {draft.key: draft.shape for draft in drafts}
     pack([Lot(shapes[name], left) for name, left in without.items()], space)
@@ -226,12 +226,12 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
         served = []
         for draft in asking:
             if draft.size > left:
-                draft.cut(draft.given, *_unpaid(limits, name, spent))
+                draft.cut(draft.given, *_unpaid_reason(limits, name, spent))
                 continue
             put = space.put(draft.shape, 1)
             # The size of a pool that never had a node is unknown.
             if put.left and pool.example is not None:
-                draft.cut(draft.given, *_full(pool))
+                draft.cut(draft.given, *_full_reason(pool))
                 continue
             left -= draft.size
             draft.give(put)
@@ -284,7 +284,7 @@ def _keep(drafts: Sequence[_OrderDraft], left: float, space: PoolRoom) -> None:
             draft.reasons.append(Reason("free", text))
 
 
-def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
+def _unpaid_reason(limits: Limits, name: str, spent: float) -> Reason:
     """Return what limits the GPUs of headroom in a pool: its limit, or the tighter budget."""
     paid = limits.gpus_within_budget(name, spent)
     if paid >= limits.max_gpus_per_pool:
@@ -297,6 +297,6 @@ def _unpaid(limits: Limits, name: str, spent: float) -> Reason:
     )
 
 
-def _full(pool: Pool) -> Reason:
+def _full_reason(pool: Pool) -> Reason:
     within = "" if pool.high is None else f" within its maximum of {pool.high} nodes"
     return Reason("pool_full", f"pool {pool.name} has no room for more{within}")

@@ -10,7 +10,7 @@ from adapter.nodepool.model.capacity import Pool, Trap
 from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.plan.packing import ever
+from adapter.nodepool.plan.packing import fits_empty_node
 
 TRAPS: Mapping[Trap, str] = {
     Trap.MIG_MIXED: (
@@ -56,21 +56,25 @@ def choose(
     with a trap come after the other pools.
     """
     on: Counter[str] = Counter()
-    for each in members:
-        on.update(each.pools)
-    fit = [pool for pool in pools.values() if pool.example is None or ever(shape, pool.example)]
+    for member in members:
+        on.update(member.pools)
+    fit = [
+        pool
+        for pool in pools.values()
+        if pool.example is None or fits_empty_node(shape, pool.example)
+    ]
     if not fit:
         return PoolChoice(
             None, Reason("no_pool", "no pool has a node that can run a pod of this shape")
         )
-    named = {value for _, value in shape.node_selector}
+    label_values = {value for _, value in shape.node_selector}
     pool = min(
         fit,
         key=lambda pool: (
             -on[pool.name],
-            bool(pool.traps & HARMFUL) or backed_off(pool, now),
+            bool(pool.traps & HARMFUL) or is_backed_off(pool, now),
             pool.example is None,
-            pool.name not in named,
+            pool.name not in label_values,
             pool.name,
         ),
     )
@@ -80,19 +84,21 @@ def choose(
     return PoolChoice(pool)
 
 
-def backed_off(pool: Pool, now: float) -> bool:
+def is_backed_off(pool: Pool, now: float) -> bool:
     """Return whether the autoscaler does not add nodes to a pool because of a back-off."""
     return pool.backoff_until is not None and now < pool.backoff_until
 
 
 def notes(pools: Mapping[str, Pool], now: float) -> tuple[PoolNote, ...]:
     """Return the warnings about the pools, by name."""
-    found: list[PoolNote] = []
+    pool_notes: list[PoolNote] = []
     for name in sorted(pools):
         pool = pools[name]
-        found.extend(PoolNote(name, Reason("trap", TRAPS[trap])) for trap in sorted(pool.traps))
+        pool_notes.extend(
+            PoolNote(name, Reason("trap", TRAPS[trap])) for trap in sorted(pool.traps)
+        )
         if pool.backoff_until is not None and now < pool.backoff_until:
             left = pool.backoff_until - now
             text = f"the autoscaler has backed off for {left:.0f} s more: headroom is not raised"
-            found.append(PoolNote(name, Reason("backoff", text)))
-    return tuple(found)
+            pool_notes.append(PoolNote(name, Reason("backoff", text)))
+    return tuple(pool_notes)

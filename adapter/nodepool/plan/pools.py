@@ -44,7 +44,7 @@ def with_pods(
             holders.add(pod.node)
     every = list(nodes)
     expected = _devices(every, labels)
-    found = []
+    pool_nodes = []
     for node in every:
         pool = node.pool(labels)
         has = node.devices.keys()
@@ -55,7 +55,7 @@ def with_pods(
             continue
         taken = daemons.get(node.name, Counter())
         allocatable = {name: milli - taken[name] for name, milli in node.allocatable.items()}
-        found.append(
+        pool_nodes.append(
             PoolNode(
                 name=node.name,
                 pool=pool,
@@ -67,7 +67,7 @@ def with_pods(
                 created=node.created,
             )
         )
-    return tuple(found)
+    return tuple(pool_nodes)
 
 
 def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, frozenset[str]]:
@@ -83,18 +83,18 @@ def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, f
 
 def traps(node: NodeInfo) -> frozenset[Trap]:
     """Return the properties of a node that confuse an autoscaler (nodepool.md, GPU traps)."""
-    found = set()
+    node_traps = set()
     labelled = any(key in node.labels for key in ACCELERATOR_LABELS)
     mig = any(name.startswith(MIG_PREFIX) and n for name, n in node.allocatable.items())
     whole = node.allocatable.get(NVIDIA_GPU, 0)
     if labelled and mig and not whole:
-        found.add(Trap.MIG_MIXED)
+        node_traps.add(Trap.MIG_MIXED)
     if node.allocatable.get(NVIDIA_GPU + RENAMED_SUFFIX, 0):
-        found.add(Trap.RENAMED_SHARED)
+        node_traps.add(Trap.RENAMED_SHARED)
     count, replicas = _number(node.labels.get(_COUNT)), _number(node.labels.get(_REPLICAS))
     if whole and (whole > count * 1000 > 0 or replicas > 1):
-        found.add(Trap.TIME_SLICED)
-    return frozenset(found)
+        node_traps.add(Trap.TIME_SLICED)
+    return frozenset(node_traps)
 
 
 def _number(text: str | None) -> int:
@@ -124,34 +124,34 @@ def pools(
         pool = node.pool(labels)
         names.setdefault(pool, []).append(node.name)
         odd.setdefault(pool, set()).update(traps(node))
-    gpu = {node.pool for node in nodes} | {pool for pool, found in odd.items() if found}
+    gpu = {node.pool for node in nodes} | {pool for pool, pool_traps in odd.items() if pool_traps}
     rows = {row.name: row for row in karpenter}
     limits = {name: row.limits for name, row in rows.items()}
     # A pool without nodes may be a GPU pool: only its autoscaler knows.
     gpu |= {name for name in limits if name not in names}
     taken = {group.name for name in names for group in groups_of(name, names[name], groups)}
     gpu |= {pool_name(group.name) for group in groups if group.name not in taken}
-    found = {}
+    by_name = {}
     for name in sorted(gpu):
-        own = groups_of(name, names.get(name, ()), groups)
-        found[name] = Pool(
+        pool_groups = groups_of(name, names.get(name, ()), groups)
+        by_name[name] = Pool(
             name=name,
-            high=sum(group.high for group in own) if own else None,
+            high=sum(group.high for group in pool_groups) if pool_groups else None,
             boot_seconds=boots.p90(name),
             # The status of a NodePool that is not Ready does not contain an end time.
             backoff_until=now + _MOMENT
             if name in rows and rows[name].problem
-            else _refused(own, now),
+            else _backoff_end(pool_groups, now),
             traps=frozenset(odd.get(name, ())),
             example=_example(name, nodes),
             limits=limits.get(name, {}),
-            coming=max(0, sum(group.target for group in own) - len(names.get(name, ()))),
+            coming=max(0, sum(group.target for group in pool_groups) - len(names.get(name, ()))),
             waits=name not in rows,
         )
-    return found
+    return by_name
 
 
-def _refused(groups: Sequence[NodeGroup], now: float) -> float | None:
+def _backoff_end(groups: Sequence[NodeGroup], now: float) -> float | None:
     """Return when the first back-off of a pool's groups ends; None if one can grow already."""
     until = [group.refused_until(now) for group in groups]
     ends = [end for end in until if end is not None]

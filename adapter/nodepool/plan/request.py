@@ -45,8 +45,8 @@ NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
 
 def ask(
     members: Sequence[Demand],
-    held: Headroom | None,
-    asked: ForecastRequest,
+    headroom: Headroom | None,
+    request: ForecastRequest,
     limits: Limits,
     now: float,
 ) -> HeadroomRequest:
@@ -54,35 +54,35 @@ def ask(
 
     Args:
         members: the workloads, in a fixed order.
-        held: existing headroom of the shape.
-        asked: what is asked of the forecasts.
+        headroom: existing headroom of the shape.
+        request: what is asked of the forecasts.
         now: epoch seconds.
     """
-    need = _need(members, asked, limits, now)
+    need = _need(members, request, limits, now)
     why = list(need.reasons)
-    present = sum(each.present for each in members)
-    expected = sum(each.expected for each in members)
-    grown = 0 if held is None else max(0, present - held.pods)
-    consumed = held is not None and grown > 0 and held.replicas > 0
+    present = sum(member.present for member in members)
+    expected = sum(member.expected for member in members)
+    grown = 0 if headroom is None else max(0, present - headroom.pods)
+    consumed = headroom is not None and grown > 0 and headroom.replicas > 0
     if consumed:
         why.append(Reason("consumed", f"{count_pods(grown)} created since the last order"))
-    kept = _kept(members, held, grown, limits, now)
-    keep = min(limits.hold_seconds, asked.lead)
-    if held is not None and _ended(members) and now - held.needed_at >= keep:
+    kept_part = _kept_headroom(members, headroom, grown, limits, now)
+    keep = min(limits.hold_seconds, request.lead)
+    if headroom is not None and _has_ended_queue(members) and now - headroom.needed_at >= keep:
         text = f"no Job is left, and headroom was last needed more than {keep:.0f} s ago"
-        kept = _KeptHeadroom(0, now, Reason("ended", text) if kept.replicas else None)
+        kept_part = _KeptHeadroom(0, now, Reason("ended", text) if kept_part.replicas else None)
     # Expected pods beyond those that the last order assumed take the kept headroom.
-    reckoned = expected if held is None else min(max(held.pods, present), expected)
-    awaited = min(kept.replicas, expected - reckoned)
-    most = awaited + max(need.beyond, kept.replicas - awaited)
+    reckoned = expected if headroom is None else min(max(headroom.pods, present), expected)
+    awaited = min(kept_part.replicas, expected - reckoned)
+    most = awaited + max(need.beyond, kept_part.replicas - awaited)
     if need.least > most:
         awaited = min(expected - present, awaited + need.least - most)
         most = need.least
     needed = max(awaited + need.beyond, min(need.least, most))
-    if needed < kept.replicas and kept.reason is not None:
-        why.append(kept.reason)
+    if needed < kept_part.replicas and kept_part.reason is not None:
+        why.append(kept_part.reason)
     elif not needed:
-        why.append(kept.reason or _nothing(members, need.expects))
+        why.append(kept_part.reason or _why_no_headroom(members, need.expects))
     room = _room(members)
     if room is not None and most > room + awaited:
         most = room + awaited
@@ -91,7 +91,7 @@ def ask(
     return HeadroomRequest(
         most,
         needed,
-        kept.needed_at,
+        kept_part.needed_at,
         tuple(why),
         consumed,
         expected,
@@ -117,31 +117,33 @@ class _Need(NamedTuple):
     """Of the workload with the fewest; 0 without one."""
 
 
-def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now: float) -> _Need:
-    beyond = least = kept = prompt = 0
+def _need(members: Sequence[Demand], request: ForecastRequest, limits: Limits, now: float) -> _Need:
+    beyond = least = kept_pods = prompt = 0
     reasons: list[Reason] = []
     expects = ""
-    for each in members:
-        if each.wanted is None:
+    for member in members:
+        if member.wanted is None:
             continue
-        more, free, why, expects, soonest = _growth(each, each.wanted, asked, now)
+        more, free, why, expects, soonest = _growth(member, member.wanted, request, now)
         prompt = min(filter(None, (prompt, soonest)), default=0)
-        floor = each.floor if each.spare is None else min(each.floor, each.spare)
+        floor = member.floor if member.spare is None else min(member.floor, member.spare)
         if more < floor:
-            why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
+            why = [
+                Reason("floor", f"the minimum headroom for {member.name} is {count_pods(floor)}")
+            ]
         beyond += more
-        kept += free
+        kept_pods += free
         least += max(more, floor)
         reasons.extend(why)
     scaled = any(
-        each.max_replicas is not None and each.wanted is not None and not each.parked
-        for each in members
+        member.max_replicas is not None and member.wanted is not None and not member.parked
+        for member in members
     )
     if scaled and least < limits.min_pods:
         least = limits.min_pods
         reasons.append(Reason("min_pods", f"the minimum headroom is {count_pods(least)}"))
     only = expects if len(members) == 1 else ""
-    return _Need(beyond, least, kept, tuple(reasons), only, prompt)
+    return _Need(beyond, least, kept_pods, tuple(reasons), only, prompt)
 
 
 class _Growth(NamedTuple):
@@ -158,37 +160,39 @@ class _Growth(NamedTuple):
     """Of its forecast."""
 
 
-def _growth(each: Demand, wanted: int, asked: ForecastRequest, now: float) -> _Growth:
-    if each.parked:
+def _growth(member: Demand, wanted: int, request: ForecastRequest, now: float) -> _Growth:
+    if member.parked:
         return _Growth(0, 0, [], "", 0)
-    question = asked._replace(
-        queue=each.workload.kind == JOB_QUEUE,
-        present=each.expected,
-        tolerance=each.tolerance,
-        pending=each.pending,
+    question = request._replace(
+        queue=member.workload.kind == JOB_QUEUE,
+        present=member.expected,
+        tolerance=member.tolerance,
+        pending=member.pending,
     )
-    found = forecast(each.history, wanted, question, now)
+    foreseen = forecast(member.history, wanted, question, now)
     # A group of pods serves once all of them exist.
-    most, reasons = -(-max(found.pods, wanted) // each.unit) * each.unit, []
-    kept = max(0, max(found.kept, most) - each.expected)
-    if each.spare is not None:
-        kept = min(kept, each.spare)
-    if each.max_replicas is not None and most > each.max_replicas:
-        most = each.max_replicas
-        reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
-    expects = found.expects or (found.text if found.code != "need" else "")
-    if most <= each.expected:
-        return _Growth(0, kept, reasons, expects, 0 if each.spare == 0 else found.prompt)
-    soon = f", soon {each.expected}," if each.expected > each.real else ""
-    text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {found.text}"
-    return _Growth(most - each.expected, kept, [Reason(found.code, text), *reasons], expects, 0)
+    most, reasons = -(-max(foreseen.pods, wanted) // member.unit) * member.unit, []
+    free = max(0, max(foreseen.kept, most) - member.expected)
+    if member.spare is not None:
+        free = min(free, member.spare)
+    if member.max_replicas is not None and most > member.max_replicas:
+        most = member.max_replicas
+        reasons.append(Reason("max_replicas", f"{member.name} may have at most {count_pods(most)}"))
+    expects = foreseen.expects or (foreseen.text if foreseen.code != "need" else "")
+    if most <= member.expected:
+        return _Growth(0, free, reasons, expects, 0 if member.spare == 0 else foreseen.prompt)
+    soon = f", soon {member.expected}," if member.expected > member.real else ""
+    text = f"{member.name} has {count_pods(member.real)}{soon} of {most}: {foreseen.text}"
+    return _Growth(
+        most - member.expected, free, [Reason(foreseen.code, text), *reasons], expects, 0
+    )
 
 
-def _nothing(members: Sequence[Demand], expects: str) -> Reason:
-    unknown = ", ".join(each.name for each in members if each.wanted is None)
+def _why_no_headroom(members: Sequence[Demand], expects: str) -> Reason:
+    unknown = ", ".join(member.name for member in members if member.wanted is None)
     if unknown:
         return Reason("unknown", f"no metric of {unknown} could be read")
-    coming = sum(each.expected - each.real for each in members)
+    coming = sum(member.expected - member.real for member in members)
     if coming:
         return Reason("coming", f"{count_pods(coming)} will be created soon and need no headroom")
     because = f": {expects}" if expects else ""
@@ -201,19 +205,19 @@ class _KeptHeadroom(NamedTuple):
     reason: Reason | None
 
 
-def _kept(
-    members: Sequence[Demand], held: Headroom | None, grown: int, limits: Limits, now: float
+def _kept_headroom(
+    members: Sequence[Demand], headroom: Headroom | None, grown: int, limits: Limits, now: float
 ) -> _KeptHeadroom:
     """Return the part of an earlier order that is kept without current demand."""
-    if held is None:
+    if headroom is None:
         return _KeptHeadroom(0, now, None)
-    left = max(0, held.replicas - grown)
-    frozen_until = _frozen_until(members, limits, now)
+    left = max(0, headroom.replicas - grown)
+    frozen_until = _freeze_end(members, limits, now)
     if now < frozen_until:
         reason = Reason("frozen", "demand is unknown: headroom is kept")
         # The first halving is due when the freeze ends.
         return _KeptHeadroom(left, frozen_until - limits.hold_seconds, reason)
-    since = min(held.needed_at, _latest(limits, now))
+    since = min(headroom.needed_at, _latest_needed_at(limits, now))
     due = since + limits.hold_seconds
     if now < due:
         reason = Reason("held", f"headroom is held for {due - now:.0f} s more")
@@ -224,26 +228,26 @@ def _kept(
         # After rounding, the next halving would be due immediately.
         halvings += 1
         needed_at += limits.decay_seconds
-    kept = left >> min(halvings, left.bit_length())
-    code = "stale" if any(each.wanted is None for each in members) else "decayed"
+    kept_pods = left >> min(halvings, left.bit_length())
+    code = "stale" if any(member.wanted is None for member in members) else "decayed"
     reason = Reason(
         code, f"the hold of {count_pods(left)} is over: halved every {limits.decay_seconds:.0f} s"
     )
-    return _KeptHeadroom(kept, needed_at, reason if left else None)
+    return _KeptHeadroom(kept_pods, needed_at, reason if left else None)
 
 
-def _ended(members: Sequence[Demand]) -> bool:
+def _has_ended_queue(members: Sequence[Demand]) -> bool:
     """Whether a queue of Jobs has no pod and wants none, while all other demand is known.
 
     Nobody knows which of them earlier headroom was for.
     """
-    return all(each.wanted is not None for each in members) and any(
-        each.workload.kind == JOB_QUEUE and not each.wanted and not each.expected
-        for each in members
+    return all(member.wanted is not None for member in members) and any(
+        member.workload.kind == JOB_QUEUE and not member.wanted and not member.expected
+        for member in members
     )
 
 
-def _latest(limits: Limits, now: float) -> float:
+def _latest_needed_at(limits: Limits, now: float) -> float:
     """Return the latest possible ``needed_at``, with a second for rounding.
 
     A later time was written by a clock that was ahead, and would keep the headroom until then.
@@ -252,19 +256,19 @@ def _latest(limits: Limits, now: float) -> float:
     return now + max(hold, limits.stale_seconds, limits.decay_seconds) - hold + 1.0
 
 
-def _frozen_until(members: Sequence[Demand], limits: Limits, now: float) -> float:
+def _freeze_end(members: Sequence[Demand], limits: Limits, now: float) -> float:
     """Return until when demand counts as unknown for only a short time, in epoch seconds."""
-    seen = [
-        each.known_at
-        for each in members
+    known_times = [
+        member.known_at
+        for member in members
         # A later time was written by a clock that was ahead.
-        if each.wanted is None and each.known_at is not None and each.known_at <= now
+        if member.wanted is None and member.known_at is not None and member.known_at <= now
     ]
-    return max(seen, default=float("-inf")) + limits.stale_seconds
+    return max(known_times, default=float("-inf")) + limits.stale_seconds
 
 
 def _room(members: Sequence[Demand]) -> int | None:
     """Return the maximum pods of the workloads beyond those expected; None if one has no limit."""
-    spare = [each.spare for each in members]
-    known = [each for each in spare if each is not None]
-    return sum(known) if len(known) == len(spare) else None
+    spare = [member.spare for member in members]
+    limited = [pods for pods in spare if pods is not None]
+    return sum(limited) if len(limited) == len(spare) else None

@@ -83,31 +83,31 @@ class WatchedTable(Generic[K, V]):
 
     def apply(self, event: EventType, item: V) -> None:
         """Add, modify or delete one object."""
-        known = self._table.find(item.key)  # type: ignore[arg-type]  # V's bound cannot name K
-        before = None if known is None else self._counts(known)
+        old = self._table.find(item.key)  # type: ignore[arg-type]  # V's bound cannot name K
+        before = None if old is None else self._counts(old)
         self._table.apply(event, item)
         after = None if event is EventType.DELETED else self._counts(item)
         if before != after:
             self._changes.note()
 
 
-def living(pod: PodInfo) -> object:
+def living_gpu_pod(pod: PodInfo) -> object:
     """Return the relevant part of a pod: of a workload, with GPUs, and not being deleted."""
     ours = pod.headroom or pod.daemon or pod.deleting
     return None if ours or gpus(pod.shape) == 0 else pod.uid
 
 
-def usable(node: NodeInfo) -> object:
+def usable_capacity(node: NodeInfo) -> object:
     """Return what makes a node capacity: an order is tied to nodes as soon as they exist."""
     return node.healthy, tuple(sorted(node.devices.items()))
 
 
-def requested(status: AutoscalerStatus) -> object:
+def requested_nodes(status: AutoscalerStatus) -> object:
     """Return the nodes that the cluster-autoscaler has requested."""
     return tuple((group.name, group.target) for group in status.groups)
 
 
-def sized(workload: ScalableWorkload) -> object:
+def requested_pods(workload: ScalableWorkload) -> object:
     """Return how many pods a workload of GPU pods requests."""
     shape = workload.shape
     return None if shape is None or gpus(shape) == 0 else workload.replicas

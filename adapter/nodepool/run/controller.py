@@ -34,7 +34,7 @@ from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.plan.limits import limits_of
-from adapter.nodepool.plan.observe import PlanInput, observe
+from adapter.nodepool.plan.observation import PlanInput, observe
 from adapter.nodepool.plan.order import Plan, pools_of
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.run import loop
@@ -45,15 +45,15 @@ from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.scales import Scales
-from adapter.nodepool.seen.served import ServedApis, discover
+from adapter.nodepool.seen.servedapis import ServedApis, discover
 from adapter.nodepool.seen.targets import (
     PodsOf,
     RoundValues,
     ScaleTarget,
     ScaleTargets,
-    by_workload,
-    others,
+    pods_by_workload,
     targets,
+    unwatched_autoscalers,
 )
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.kube.outages import Outages
@@ -157,9 +157,9 @@ class NodepoolController:
         # Liveness starts here: a follower has no rounds.
         self.state.ended_at = self.clock()
         interval = self._settings.interval
-        await loop.run(self, self._changes, self._listing, interval, self.clock)
+        await loop.run(self, self._changes, self._wait_for_lists, interval, self.clock)
 
-    async def _listing(self) -> None:
+    async def _wait_for_lists(self) -> None:
         await self.look(self.clock())
         await self._listed()
 
@@ -172,13 +172,13 @@ class NodepoolController:
             say("planning is paused, headroom is kept", problem=problem)
         self.state.frozen, self._read = problem, None
 
-    def broke(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         """Log that a round failed with an unexpected error."""
         self.state.broken += 1
         self.freeze(f"the round failed: {type(error).__name__}: {error}")
         log.error("round failed", error=str(error), exc_info=error)
 
-    def ended(self, took: float) -> None:
+    def record_end(self, took: float) -> None:
         """Record the duration of a round in seconds."""
         self.state.round_seconds, self.state.ended_at = took, self.clock()
 
@@ -206,30 +206,30 @@ class NodepoolController:
             method = await self._probe.method(self.served, self.cluster.buffers, now)
             self._choice = with_wait(method, cluster_autoscaler=self.cluster.autoscaler is not None)
             await self._store.read(now)
-        pods_of = by_workload(self.cluster.pods)
+        pods_of = pods_by_workload(self.cluster.pods)
         if read is None:
-            of = others(self.cluster, pods_of, self._settings.namespaces)
+            of = unwatched_autoscalers(self.cluster, pods_of, self._settings.namespaces)
             self.cluster.scales.replace(await self._scales.read(of, _VALUES))
-        found = targets(self.cluster, pods_of, self._settings.namespaces)
+        scale_targets = targets(self.cluster, pods_of, self._settings.namespaces)
         if read is None:
-            values = await self.values.read(found.targets, _VALUES)
+            values = await self.values.read(scale_targets.targets, _VALUES)
         else:
-            values = read.still(found.targets)
-        seen = self._observe(found, values, pods_of, now)
+            values = read.unchanged_values(scale_targets.targets)
+        plan_input = self._observe(scale_targets, values, pods_of, now)
         if read is None:
-            await self._use(found.targets, values, now)
-            self._read = RoundValues.of(found.targets, values)
-        there = [*self.cluster.buffers, *self.cluster.placeholders]
-        self.ledger.learn(seen.demand, now)
+            await self._use(scale_targets.targets, values, now)
+            self._read = RoundValues.of(scale_targets.targets, values)
+        objects = [*self.cluster.buffers, *self.cluster.placeholders]
+        self.ledger.learn(plan_input.demand, now)
         ordered = self.state.plan.orders if self.state.plan else ()
         most = self._settings.limits.max_gpus_per_pool
-        self.ledger.spend(seen.capacity.headroom, pools_of(ordered, there), most, now)
+        self.ledger.spend(plan_input.capacity.headroom, pools_of(ordered, objects), most, now)
         buffers = self._choice.method is not ProvisioningMethod.PLACEHOLDER
         limits = limits_of(self._settings, buffers=buffers)
-        decided = plan(seen.demand, seen.capacity, limits, now)
-        self._reports.note(decided, seen, self._choice, self.cluster, self.state, now)
+        decided = plan(plan_input.demand, plan_input.capacity, limits, now)
+        self._reports.note(decided, plan_input, self._choice, self.cluster, self.state, now)
         if self._settings.apply:
-            await self._act(decided, there, self._choice, now)
+            await self._act(decided, objects, self._choice, now)
             if read is None:
                 await self._store.write(now)
         return decided
@@ -248,16 +248,16 @@ class NodepoolController:
 
     def _observe(
         self,
-        found: ScaleTargets,
+        scale_targets: ScaleTargets,
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         pods_of: PodsOf,
         now: float,
     ) -> PlanInput:
         cluster, settings = self.cluster, self._settings
         self.ledger.boots = boots.watch(self.ledger.boots, cluster, settings.pool_labels, now)
-        seen = observe(
+        plan_input = observe(
             cluster,
-            found.targets,
+            scale_targets.targets,
             values,
             pods_of,
             self.ledger,
@@ -266,12 +266,12 @@ class NodepoolController:
             jobs=settings.jobs,
             within=settings.namespaces,
         )
-        self.state.left_out = found.left_out + seen.left_out
-        return seen if settings.apply else self._reports.as_if(seen)
+        self.state.left_out = scale_targets.left_out + plan_input.left_out
+        return plan_input if settings.apply else self._reports.as_if_applied(plan_input)
 
     async def _use(
         self,
-        found: Sequence[ScaleTarget],
+        scale_targets: Sequence[ScaleTarget],
         values: Mapping[WorkloadRef, tuple[Values, ...]],
         now: float,
     ) -> None:
@@ -282,14 +282,16 @@ class NodepoolController:
         )
         self.state.idle = self.utilization.idle
         if fresh and settings.apply and settings.deletion_cost:
-            await self.deletion_costs.write(self.cluster, found, values, self.utilization.smoothed)
+            await self.deletion_costs.write(
+                self.cluster, scale_targets, values, self.utilization.smoothed
+            )
 
     async def _act(
-        self, decided: Plan, there: list[HeadroomObject], choice: MethodChoice, now: float
+        self, decided: Plan, objects: list[HeadroomObject], choice: MethodChoice, now: float
     ) -> None:
         classes = {row.name: row for row in self.cluster.classes}
         outcomes = await self._orders.carry_out(
-            decided.orders, there, choice, self.served, classes, now
+            decided.orders, objects, choice, self.served, classes, now
         )
         self.state.outcomes = tuple(outcomes)
         await self._events.announce(outcomes, choice.method, now)

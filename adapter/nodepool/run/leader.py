@@ -66,10 +66,10 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
             if error.status == 404:
                 self.renewed = None
             else:
-                self._failed(error)
-            found = ApiException(status=error.status, reason=str(error))
-            found.body = msgspec.json.encode({"code": error.status}).decode()
-            return False, found
+                self._record_failure(error)
+            failure = ApiException(status=error.status, reason=str(error))
+            failure.body = msgspec.json.encode({"code": error.status}).decode()
+            return False, failure
         spec = self._lease.get("spec") or {}
         # Taken early: by a candidate whose clock was changed, or manually.
         if spec.get("holderIdentity") != self.identity:
@@ -123,13 +123,13 @@ class LeaseLock(_lock):  # type: ignore[misc]  # the client's classes have no ty
         except ClusterAnswerError as error:
             # A conflict means that another candidate was faster.
             if error.status != 409:
-                self._failed(error)
+                self._record_failure(error)
             return False
         self.renewed, self.problem = sent, ""
         self._outages.ends(self)
         return True
 
-    def _failed(self, error: ClusterAnswerError) -> None:
+    def _record_failure(self, error: ClusterAnswerError) -> None:
         if str(error) != self.problem:
             first = self._outages.begins(self, error.cause)
             (log.warning if first else log.info)("lease not renewed", problem=str(error))
@@ -141,12 +141,12 @@ def _spec(record: Any) -> dict[str, Any]:
     return {
         "holderIdentity": record.holder_identity,
         "leaseDurationSeconds": int(record.lease_duration),
-        "acquireTime": _micro(record.acquire_time),
-        "renewTime": _micro(record.renew_time),
+        "acquireTime": _micro_time(record.acquire_time),
+        "renewTime": _micro_time(record.renew_time),
     }
 
 
-def _micro(text: str) -> str:
+def _micro_time(text: str) -> str:
     moment = datetime.fromisoformat(text).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -204,14 +204,14 @@ class Election:
         leading: list[asyncio.Task[None]] = []
         failed = asyncio.Event()
 
-        async def started() -> None:
+        async def start_leading() -> None:
             log.info("leading", identity=self.identity)
             leading.append(asyncio.ensure_future(self._lead()))
             leading[0].add_done_callback(lambda _: failed.set())
             # The caller raises its failure; an exception raised here would be lost.
             await asyncio.wait(leading)
 
-        async def stopped() -> None:
+        async def stop_leading() -> None:
             self._lock.renewed = None
             log.warning("lease lost, writes are stopped", identity=self.identity)
 
@@ -221,8 +221,8 @@ class Election:
             math.ceil(self._settings.duration),
             self._settings.renew,
             self._settings.retry,
-            started,
-            stopped,
+            start_leading,
+            stop_leading,
         )
         election = asyncio.ensure_future(LeaderElection(config).run())
         end = asyncio.ensure_future(failed.wait())

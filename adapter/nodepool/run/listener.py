@@ -38,7 +38,7 @@ async def listen(
     """
     interval = controller.settings.interval
 
-    def ticking() -> str | None:
+    def rounds_problem() -> str | None:
         led = election is None or election.leading
         last = controller.state.ended_at or controller.state.started
         age = time.time() - last
@@ -46,7 +46,7 @@ async def listen(
         return f"no round for {age:.0f} s" if late else None
 
     health = HealthRegistry(
-        live=[Check("rounds", ticking)],
+        live=[Check("rounds", rounds_problem)],
         ready=[
             Check("collections", lambda: watches.problem(time.time()) or None),
             Check("lease", lambda: (election.problem or None) if election else None),

@@ -26,10 +26,10 @@ class Rounds(Protocol):
     def freeze(self, problem: str) -> None:
         """Record that a round could not plan."""
 
-    def broke(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         """Record that a round failed with an unexpected error."""
 
-    def ended(self, took: float) -> None:
+    def record_end(self, took: float) -> None:
         """Record the end of a round."""
 
 
@@ -69,9 +69,9 @@ async def run(
         except (ClusterAnswerError, msgspec.DecodeError) as error:
             rounds.freeze(str(error))
         except Exception as error:
-            rounds.broke(error)
+            rounds.record_failure(error)
         took = loop.time() - began
-        rounds.ended(took)
+        rounds.record_end(took)
         if full:
             due = max(began + interval, loop.time())
         await changes.until(due, took)

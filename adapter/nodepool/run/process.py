@@ -29,7 +29,7 @@ from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from apiservice.http.server import ListenError
 from apiservice.kube.client import ClusterAnswerError, call
@@ -62,16 +62,16 @@ def run(
         NodepoolError: the cluster or the port cannot be used.
     """
     try:
-        eventloop.run(_once(settings) if once else _serve(settings, file, reload))
+        eventloop.run(_run_once(settings) if once else _serve(settings, file, reload))
     except BaseExceptionGroup as group:
         # Unwrap the only failure of a group of tasks, so that its message is one line.
         if failure := group.subgroup(NodepoolError):
-            raise _first(failure) from None
+            raise _first_failure(failure) from None
         raise
 
 
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+def _first_failure(error: BaseException) -> BaseException:
+    return _first_failure(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 class _Wiring:
@@ -85,17 +85,17 @@ class _Wiring:
         may_write: Callable[[], bool],
         once: bool = False,
     ) -> None:
-        own, resources = settings.nodepool, GpuResources(settings.cluster.gpu_resources)
-        self.namespace = own.namespace or _namespace()
-        home = Home(self.namespace, frozenset(own.claim_namespaces))
+        nodepool, resources = settings.nodepool, GpuResources(settings.cluster.gpu_resources)
+        self.namespace = nodepool.namespace or _namespace()
+        home = Home(self.namespace, frozenset(nodepool.claim_namespaces))
         self.cluster = ClusterTables()
         changes = ChangeSignal()
         self.watches = Watches(
             client,
             self.cluster,
             home,
-            jobs_too=own.jobs,
-            priority_class=own.placeholder.priority_class,
+            jobs_too=nodepool.jobs,
+            priority_class=nodepool.placeholder.priority_class,
             resources=resources,
             changes=changes,
             once=once,
@@ -103,7 +103,7 @@ class _Wiring:
         self.group: asyncio.TaskGroup | None = None
 
         self.controller = NodepoolController(
-            own,
+            nodepool,
             home,
             self.cluster,
             partial(call, client, timeout_seconds=_CALL),
@@ -111,11 +111,11 @@ class _Wiring:
             self.watches.problem,
             self.watch,
             Ledger(resources=resources),
-            Reports(None if own.apply else sys.stdout),
+            Reports(None if nodepool.apply else sys.stdout),
             changes=changes,
-            listed=self.watches.listed,
+            listed=self.watches.wait_for_lists,
             outages=client.outages,
-            past=partial(store_of, settings) if own.history.prometheus_url else None,
+            past=partial(store_of, settings) if nodepool.history.prometheus_url else None,
         )
 
     def watch(self, served: ServedApis) -> None:
@@ -124,7 +124,7 @@ class _Wiring:
             self.watches.start(self.group, served)
 
 
-async def _once(settings: Settings) -> None:
+async def _run_once(settings: Settings) -> None:
     """Plan once, without writing to the cluster."""
     dry = settings.model_copy(
         update={"nodepool": settings.nodepool.model_copy(update={"apply": False})}
@@ -160,7 +160,7 @@ async def _plan_once(controller: NodepoolController, watches: Watches, client: A
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
-    own = settings.nodepool
+    nodepool = settings.nodepool
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
@@ -172,12 +172,12 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             settings, client, may_write=lambda: election is not None and election.leading
         )
         controller = parts.controller
-        if own.apply:
+        if nodepool.apply:
             identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-            request = partial(call, client, timeout_seconds=own.lease.retry)
+            request = partial(call, client, timeout_seconds=nodepool.lease.retry)
             election = Election(
                 request,
-                own.lease,
+                nodepool.lease,
                 parts.namespace,
                 identity,
                 controller.lead,
@@ -189,7 +189,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         background = Background()
         try:
             listener = await listen(
-                own.host, own.port, controller, parts.watches, election, background
+                nodepool.host, nodepool.port, controller, parts.watches, election, background
             )
         except ListenError as error:
             raise NodepoolError(str(error)) from None
@@ -215,15 +215,15 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
 
 async def _look(controller: NodepoolController, outages: Outages) -> None:
     """Discover and watch before leading, so that a follower can take over quickly."""
-    said = ""
+    last_error = ""
     while not controller.discovered:
         try:
             await controller.look(controller.clock())
         except ClusterAnswerError as error:
-            if str(error) != said:
+            if str(error) != last_error:
                 say = log.warning if outages.begins(_look, error.cause) else log.info
                 say("discovery of the served APIs failed", error=str(error))
-            said = str(error)
+            last_error = str(error)
             await asyncio.sleep(_FILE_CHECK)
     outages.ends(_look)
 

@@ -17,7 +17,7 @@ from adapter.nodepool.model.capacity import Headroom, ProvisioningMethod
 from adapter.nodepool.model.names import HEADROOM
 from adapter.nodepool.model.reason import count_gpus
 from adapter.nodepool.model.shape import Shape
-from adapter.nodepool.plan.observe import PlanInput
+from adapter.nodepool.plan.observation import PlanInput
 from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.run.state import ControllerState
 from adapter.nodepool.seen.cluster import ClusterTables
@@ -68,7 +68,7 @@ def _row(order: Order) -> Sequence[str]:
         order.namespace,
         ", ".join(order.about) or "-",
         order.pool or "-",
-        described(order.shape),
+        describe_shape(order.shape),
         str(order.pods),
         str(order.was),
         str(order.replicas),
@@ -78,10 +78,10 @@ def _row(order: Order) -> Sequence[str]:
     )
 
 
-def described(shape: Shape) -> str:
+def describe_shape(shape: Shape) -> str:
     """Return a short description of a shape: its devices, or else its claims."""
-    held = [f"{count} {name}" for name, count in sorted(shape.devices.items())]
-    return ", ".join([*held, *(f"claim {name}" for name in shape.claims)]) or "no GPU"
+    devices = [f"{count} {name}" for name, count in sorted(shape.devices.items())]
+    return ", ".join([*devices, *(f"claim {name}" for name in shape.claims)]) or "no GPU"
 
 
 class Reports:
@@ -99,7 +99,7 @@ class Reports:
     def note(
         self,
         decided: Plan,
-        seen: PlanInput,
+        plan_input: PlanInput,
         choice: MethodChoice,
         cluster: ClusterTables,
         state: ControllerState,
@@ -111,14 +111,14 @@ class Reports:
             say = log.warning if GPU_WAIT in choice.reason else log.info
             say("provisioning method", method=method or "none yet", reason=choice.reason)
         state.method, state.method_reason = method, choice.reason
-        state.pools = seen.capacity.pools
+        state.pools = plan_input.capacity.pools
         state.shortfalls = {
             (row.serves or row.namespace, row.name): text
             for row in cluster.buffers
             if row.method is ProvisioningMethod.BUFFER and (text := capacitybuffer.shortfall(row))
         }
-        self.autoscalers(cluster)
-        self.foreign(cluster)
+        self.log_autoscaler_problems(cluster)
+        self.log_foreign_objects(cluster)
         self.say(decided, state)
         state.plan, state.planned_at = decided, now
         state.rounds += 1
@@ -155,14 +155,14 @@ class Reports:
                 )
         self._noted = noted
 
-    def foreign(self, cluster: ClusterTables) -> None:
+    def log_foreign_objects(self, cluster: ClusterTables) -> None:
         """Log each object with the headroom label that this controller did not write, once."""
-        found = {
+        foreign = {
             (row.method.value, *row.key): row.problem
             for row in (*cluster.buffers, *cluster.placeholders)
             if row.problem
         }
-        fresh = [place for place, problem in found.items() if self._foreign.get(place) != problem]
+        fresh = [place for place, problem in foreign.items() if self._foreign.get(place) != problem]
         for place in fresh[:_MOST]:
             method, namespace, name = place
             log.warning(
@@ -170,14 +170,14 @@ class Reports:
                 method=method,
                 namespace=namespace,
                 name=name,
-                problem=found[place],
+                problem=foreign[place],
                 hint=f"remove its label {HEADROOM}, or delete it",
             )
         if len(fresh) > _MOST:
             log.warning("more headroom objects ignored", count=len(fresh) - _MOST)
-        self._foreign = found
+        self._foreign = foreign
 
-    def autoscalers(self, cluster: ClusterTables) -> None:
+    def log_autoscaler_problems(self, cluster: ClusterTables) -> None:
         """Log changes of the problems that autoscalers report about their groups and pools."""
         problems = {}
         for status in cluster.status:
@@ -196,8 +196,8 @@ class Reports:
             log.info("autoscaler", about=name, problem="resolved")
         self._problems = problems
 
-    def as_if(self, seen: PlanInput) -> PlanInput:
+    def as_if_applied(self, plan_input: PlanInput) -> PlanInput:
         """Return the input as if the last plan had been applied, for a dry run."""
         if self._ordered is None:
-            return seen
-        return seen._replace(capacity=replace(seen.capacity, headroom=self._ordered))
+            return plan_input
+        return plan_input._replace(capacity=replace(plan_input.capacity, headroom=self._ordered))

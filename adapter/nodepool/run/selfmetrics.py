@@ -208,17 +208,17 @@ class NodepoolMetrics(Collector):
             if state.planned_at is not None:
                 yield PLANNED.one(state.planned_at)
             if state.plan is not None:
-                yield from self._planned(state.plan)
-            yield from self._pools()
+                yield from self._plan_metrics(state.plan)
+            yield from self._pool_metrics()
             if state.apply:
                 yield HISTORY.one(not self._controller.history_problem)
         status = self._controller.cluster.autoscaler
         if status is not None and status.written is not None:
             yield STATUS_AGE.one(max(0.0, now - status.written))
-        yield from self._writes()
-        yield from self._watched()
+        yield from self._write_metrics()
+        yield from self._watch_metrics()
 
-    def _planned(self, plan: Plan) -> Iterator[Metric]:
+    def _plan_metrics(self, plan: Plan) -> Iterator[Metric]:
         headroom: list[Row] = []
         ready: list[Row] = []
         for order in plan.orders[:MOST]:
@@ -241,7 +241,7 @@ class NodepoolMetrics(Collector):
             ((*ref,), history.recent[-1].pods) for ref, history in recent if history.recent
         )
 
-    def _pools(self) -> Iterator[Metric]:
+    def _pool_metrics(self) -> Iterator[Metric]:
         state, ledger = self._controller.state, self._controller.ledger
         boots: list[Row] = []
         backoffs: list[Row] = []
@@ -261,7 +261,7 @@ class NodepoolMetrics(Collector):
             idle[row.pod.namespace] += row.pod.gpus
         yield IDLE.rows(((namespace,), count) for namespace, count in idle.most_common(MOST))
 
-    def _writes(self) -> Iterator[Metric]:
+    def _write_metrics(self) -> Iterator[Metric]:
         writer, state = self._controller.writer, self._controller.state
         yield APPLIED.by(writer.done)
         failed: Counter[tuple[str, str]] = Counter()
@@ -273,7 +273,7 @@ class NodepoolMetrics(Collector):
         yield LEFT_OUT.by(state.left_out)
         yield MISSING.by(self._controller.values.failures)
 
-    def _watched(self) -> Iterator[Metric]:
+    def _watch_metrics(self) -> Iterator[Metric]:
         reflectors = list(self._watches.reflectors())
-        yield SYNCED.rows(((name,), each.synced) for name, each in reflectors)
-        yield UNDECODED.rows(((name,), each.rejected) for name, each in reflectors)
+        yield SYNCED.rows(((name,), reflector.synced) for name, reflector in reflectors)
+        yield UNDECODED.rows(((name,), reflector.rejected) for name, reflector in reflectors)

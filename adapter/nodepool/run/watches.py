@@ -12,10 +12,10 @@ from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import (
     ChangeSignal,
     WatchedTable,
-    living,
-    requested,
-    sized,
-    usable,
+    living_gpu_pod,
+    requested_nodes,
+    requested_pods,
+    usable_capacity,
 )
 from adapter.nodepool.seen import (
     autoscalers,
@@ -30,7 +30,7 @@ from adapter.nodepool.seen import (
     workloads,
 )
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from apiservice.kube.reflector import Reflector
 
@@ -69,14 +69,14 @@ class Watches:
         self._resources = resources
         self._cluster = cluster
         self._changes = changes or ChangeSignal()
-        self._required = self._always(jobs_too=jobs_too)
+        self._required = self._required_reflectors(jobs_too=jobs_too)
         self._optional: dict[str, Reflector[Any]] = {
             "status": self._reflector(
                 status.PATH,
                 status.decode,
                 cluster.status,
                 fields=f"metadata.name={status.NAME}",
-                counts=requested,
+                counts=requested_nodes,
             )
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -134,7 +134,7 @@ class Watches:
 
         Headroom objects are required too: headroom that is not seen would be ordered again.
         """
-        for name, reflector in self._needed().items():
+        for name, reflector in self._needed_reflectors().items():
             if not reflector.synced:
                 return reflector.last_error or f"{name} have not been listed yet"
             if reflector.last_error and not reflector.connected:
@@ -143,32 +143,34 @@ class Watches:
                 return f"no data of {name} for {reflector.age(now):.0f} s"
         return ""
 
-    async def listed(self) -> None:
+    async def wait_for_lists(self) -> None:
         """Wait until all required collections have been listed once."""
-        for reflector in self._needed().values():
+        for reflector in self._needed_reflectors().values():
             await reflector.synced_event.wait()
 
     @property
     def denied(self) -> bool:
         """Whether the permission for a required collection is missing: waiting does not help."""
-        return any(reflector.denied for reflector in self._needed().values())
+        return any(reflector.denied for reflector in self._needed_reflectors().values())
 
     def reflectors(self) -> Iterator[tuple[str, Reflector[Any]]]:
         """Name -> reflector, for metrics."""
         yield from self._required.items()
         yield from self._optional.items()
 
-    def _needed(self) -> dict[str, Reflector[Any]]:
+    def _needed_reflectors(self) -> dict[str, Reflector[Any]]:
         buffers = self._optional.get("buffers")
         return self._required | ({"buffers": buffers} if buffers is not None else {})
 
-    def _always(self, *, jobs_too: bool) -> dict[str, Reflector[Any]]:
+    def _required_reflectors(self, *, jobs_too: bool) -> dict[str, Reflector[Any]]:
         cluster, reflector, gpus = self._cluster, self._reflector, self._resources
         decode_pod = pods.PodInfoDecoder(self._priority_class, gpus).decode
         decode_node = partial(nodes.decode, resources=gpus)
-        found = {
-            "pods": reflector(pods.PATH, decode_pod, cluster.pods, fields=pods.LIVE, counts=living),
-            "nodes": reflector(nodes.PATH, decode_node, cluster.nodes, counts=usable),
+        reflectors = {
+            "pods": reflector(
+                pods.PATH, decode_pod, cluster.pods, fields=pods.LIVE, counts=living_gpu_pod
+            ),
+            "nodes": reflector(nodes.PATH, decode_node, cluster.nodes, counts=usable_capacity),
             "autoscalers": reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
             "classes": reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
             "placeholders": reflector(
@@ -184,11 +186,11 @@ class Watches:
             ("replicasets", "ReplicaSet", cluster.replicasets, workloads.UNOWNED_REPLICASETS),
         ):
             path, decode = workloads.PATHS[kind], workloads.decoder(kind, gpus)
-            found[name] = reflector(path, decode, table, labels=labels, counts=sized)
+            reflectors[name] = reflector(path, decode, table, labels=labels, counts=requested_pods)
         if jobs_too:
             decode_job = partial(jobs.decode, resources=gpus)
-            found["jobs"] = reflector(jobs.PATH, decode_job, cluster.jobs)
-        return found
+            reflectors["jobs"] = reflector(jobs.PATH, decode_job, cluster.jobs)
+        return reflectors
 
     def _reflector(
         self,

@@ -73,32 +73,32 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
     )
     if not target.kind or not target.name:
         raise ValueError("spec.scaleTargetRef names no object")
-    found, problem = None, ""
+    hpa, problem = None, ""
     try:
-        found = readable(manifest)
+        hpa = parse_readable(manifest)
     except ManifestError as error:
         problem = str(error)
-    asked = (meta.get("annotations") or {}).get(FLOOR)
-    floor = int(asked) if asked and asked.isascii() and asked.isdigit() else None
-    if asked is not None and floor is None:
-        problem = f"annotation {FLOOR} is {asked!r}: set it to a whole number of pods"
+    text = (meta.get("annotations") or {}).get(FLOOR)
+    floor = int(text) if text and text.isascii() and text.isdigit() else None
+    if text is not None and floor is None:
+        problem = f"annotation {FLOOR} is {text!r}: set it to a whole number of pods"
     status = manifest.get("status") or {}
-    kept = ("conditions", "desiredReplicas", "currentReplicas")
+    status_keys = ("conditions", "desiredReplicas", "currentReplicas")
     return HpaInfo(
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta.get("name") or ""),
         target=Workload(resource_of(target.api_version, target.kind), target.name),
         kind=target.kind,
-        readable=found,
+        readable=hpa,
         problem=problem,
-        status={key: status[key] for key in kept if key in status},
+        status={key: status[key] for key in status_keys if key in status},
         from_zero="scaledobject.keda.sh/name" in (meta.get("labels") or {}),
         floor=floor,
         version=target.api_version,
     )
 
 
-def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
+def parse_readable(manifest: Mapping[str, Any]) -> ReadableHpa:
     """Parse an HPA without the metrics of another API.
 
     Args:
@@ -109,11 +109,11 @@ def readable(manifest: Mapping[str, Any]) -> ReadableHpa:
     """
     spec = manifest.get("spec") or {}
     rows = spec.get("metrics") or []
-    kept = [row for row in rows if row.get("type") in _KINDS]
+    metrics = [row for row in rows if row.get("type") in _KINDS]
     whole = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
         **manifest,
-        "spec": {**spec, "metrics": kept},
+        "spec": {**spec, "metrics": metrics},
     }
-    return ReadableHpa(from_manifest(whole), len(rows) - len(kept))
+    return ReadableHpa(from_manifest(whole), len(rows) - len(metrics))

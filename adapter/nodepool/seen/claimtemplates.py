@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
-from adapter.pipeline.cluster.gpuresources import known_other
+from adapter.pipeline.cluster.gpuresources import is_known_other
 from adapter.pipeline.cluster.table import Table
 
 GROUP = "resource.k8s.io"
@@ -63,16 +63,16 @@ def devices(template: Mapping[str, Any]) -> int | None:
     for request in (claim.get("devices") or {}).get("requests") or ():
         choices = request.get("firstAvailable") or [request.get("exactly") or request]
         counts = [_count(choice) for choice in choices]
-        known = [count for count in counts if count is not None]
-        if len(known) < len(counts):
+        known_counts = [count for count in counts if count is not None]
+        if len(known_counts) < len(counts):
             return None
-        total += max(known)
+        total += max(known_counts)
     return total
 
 
 def _count(request: Mapping[str, Any]) -> int | None:
     # Admin access monitors a device that another pod holds.
-    if request.get("adminAccess") or known_other(str(request.get("deviceClassName") or "")):
+    if request.get("adminAccess") or is_known_other(str(request.get("deviceClassName") or "")):
         return 0
     if (request.get("allocationMode") or "ExactCount") != "ExactCount":
         return None

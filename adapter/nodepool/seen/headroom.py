@@ -108,8 +108,8 @@ def buffers_path(version: str) -> str:
 
 def shape_text(shape: Shape) -> str:
     """Return a shape as the text of the annotation."""
-    own = {each.name: getattr(shape, each.name) for each in fields(shape) if each.compare}
-    return msgspec.json.encode(own).decode()
+    values = {field.name: getattr(shape, field.name) for field in fields(shape) if field.compare}
+    return msgspec.json.encode(values).decode()
 
 
 def read_shape(text: str, resources: GpuResources = STANDARD) -> Shape:
@@ -151,7 +151,7 @@ def decoder(
     def decode(raw: msgspec.Raw | bytes) -> HeadroomObject:
         manifest = objects.decode(raw, _Manifest)
         meta = manifest.metadata
-        found = HeadroomObject(
+        bare = HeadroomObject(
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
@@ -167,17 +167,21 @@ def decoder(
             conditions={},
         )
         try:
-            _ours(meta)
+            _check_ownership(meta)
             probe = meta.name == PROBE
-            read = _probe(found, manifest) if probe else _ordered(found, manifest, home, resources)
+            read = (
+                _check_probe(bare, manifest)
+                if probe
+                else _read_order(bare, manifest, home, resources)
+            )
         except (_NotOursError, ValueError) as error:
-            return replace(found, problem=str(error))
+            return replace(bare, problem=str(error))
         return replace(read, conditions={row.type: row for row in manifest.status.conditions})
 
     return decode
 
 
-def _ours(meta: _Meta) -> None:
+def _check_ownership(meta: _Meta) -> None:
     """Check that our field manager applied all fields that are read, with the Job as owner."""
     owners = meta.owner_references
     job = PROBE if meta.name == PROBE else LIFELINE
@@ -187,21 +191,21 @@ def _ours(meta: _Meta) -> None:
     if REPLICAS in meta.annotations:
         paths = (*paths, ("metadata", "annotations", REPLICAS))
     for path in paths:
-        if not _applied(meta.managed_fields, path):
+        if not _owns_field(meta.managed_fields, path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
 
 
-def _applied(rows: Iterable[_ManagedFields], path: Sequence[str]) -> bool:
+def _owns_field(rows: Iterable[_ManagedFields], path: Sequence[str]) -> bool:
     """Return whether the controller owns a field. Another manager that changes it takes it over."""
     ours = (MANAGER, "Apply", "")
     return any(
-        _has(row.fields_v1, path)
+        _has_path(row.fields_v1, path)
         for row in rows
         if (row.manager, row.operation, row.subresource) == ours
     )
 
 
-def _has(fields: Any, path: Sequence[str]) -> bool:
+def _has_path(fields: Any, path: Sequence[str]) -> bool:
     for name in path:
         if not isinstance(fields, dict) or f"f:{name}" not in fields:
             return False
@@ -209,21 +213,21 @@ def _has(fields: Any, path: Sequence[str]) -> bool:
     return True
 
 
-def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
+def _check_probe(bare: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
     if manifest.spec.replicas:
         raise _NotOursError("a probe must have 0 replicas")
-    return found
+    return bare
 
 
-def _ordered(
-    found: HeadroomObject, manifest: _Manifest, home: Home, resources: GpuResources
+def _read_order(
+    bare: HeadroomObject, manifest: _Manifest, home: Home, resources: GpuResources
 ) -> HeadroomObject:
     meta, notes = manifest.metadata, manifest.metadata.annotations
     labels = meta.labels
     shape = read_shape(notes.get(SHAPE, ""), resources)
     serves = labels.get(SERVES, "")
-    own = headroom_key(serves, key(shape))
-    if meta.name != headroom_name(own) or labels.get(HEADROOM) != own:
+    label = headroom_key(serves, key(shape))
+    if meta.name != headroom_name(label) or labels.get(HEADROOM) != label:
         raise _NotOursError("its name or label does not match its shape and namespace")
     if problem := home.problem(meta.namespace, serves, shape):
         raise _NotOursError(problem)
@@ -231,7 +235,7 @@ def _ordered(
     if min(pods, replicas, manifest.spec.replicas) < 0:
         raise _NotOursError("a number of pods is negative")
     return replace(
-        found,
+        bare,
         replicas=replicas,
         serves=serves,
         shape=shape,

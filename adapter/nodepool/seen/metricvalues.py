@@ -43,11 +43,11 @@ class MetricValues:
         Errors and values that do not arrive within ``seconds`` are :class:`Missing`.
         """
         wanted = [(target, metric) for target in targets for metric in target.readable.spec.metrics]
-        answers = await self._within(seconds, [self._read(*each) for each in wanted])
-        found: dict[WorkloadRef, list[Values]] = {}
+        answers = await self._wait_for_answers(seconds, [self._read(*pair) for pair in wanted])
+        by_workload: dict[WorkloadRef, list[Values]] = {}
         for (target, _), values in zip(wanted, answers, strict=True):
-            found.setdefault(target.workload, []).append(values)
-        return {workload: tuple(values) for workload, values in found.items()}
+            by_workload.setdefault(target.workload, []).append(values)
+        return {workload: tuple(values) for workload, values in by_workload.items()}
 
     async def pods(
         self, namespaces: Iterable[str], metric: str, seconds: float
@@ -57,20 +57,20 @@ class MetricValues:
         A namespace without an answer within ``seconds`` has no entry.
         """
 
-        async def one(namespace: str) -> Values:
+        async def read_namespace(namespace: str) -> Values:
             async with self._slots:
                 path = pods_path(namespace, metric, version=self.version)
                 return await self._ask(MetricKind.PODS, path)
 
-        asked = list(namespaces)
-        answers = await self._within(seconds, map(one, asked))
+        all_namespaces = list(namespaces)
+        answers = await self._wait_for_answers(seconds, map(read_namespace, all_namespaces))
         return {
             namespace: {name: milli / 1000 for name, milli in values.items()}
-            for namespace, values in zip(asked, answers, strict=True)
+            for namespace, values in zip(all_namespaces, answers, strict=True)
             if isinstance(values, Mapping)
         }
 
-    async def _within(
+    async def _wait_for_answers(
         self, seconds: float, questions: Iterable[Coroutine[Any, Any, Values]]
     ) -> list[Values]:
         """Return the answers in the order of the requests. Late answers are missing."""

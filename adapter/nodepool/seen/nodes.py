@@ -12,10 +12,10 @@ from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
 from adapter.pipeline.cluster import objects
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodelabels import POOL_LABELS
-from adapter.pipeline.cluster.nodestarts import of_state, refusals
+from adapter.pipeline.cluster.nodestarts import marks_state, refusals
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.table import Table
-from adapter.pipeline.cluster.taints import Taint, binding
+from adapter.pipeline.cluster.taints import Taint, is_binding
 
 PATH = "/api/v1/nodes"
 
@@ -73,9 +73,9 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
         ValueError: an amount is not a quantity.
     """
     node = objects.decode(raw, _Manifest)
-    passing = [taint for taint in node.taints if of_state(taint)]
+    passing = [taint for taint in node.taints if marks_state(taint)]
     refused = refusals(node.status.states)
-    closed = node.spec.unschedulable or refused or any(map(binding, passing))
+    closed = node.spec.unschedulable or refused or any(map(is_binding, passing))
     allocatable = {
         name: quantity.to_milli(quantity.parse(amount))
         for name, amount in node.status.allocatable.items()

@@ -11,7 +11,7 @@ from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import NamespacedObject, resource_of
 from adapter.nodepool.seen.podspec import shape_of
-from adapter.pipeline.cluster.devicehealth import unhealthy
+from adapter.pipeline.cluster.devicehealth import unhealthy_devices
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.manifest import MetaManifest, StatusManifest
 from adapter.pipeline.cluster.placeholder import is_placeholder
@@ -124,7 +124,7 @@ class PodInfoDecoder:
             created=instant.read(meta.creationTimestamp) or 0.0,
             group=self._once(labels.get(grouping.number, "")),
             selected=grouping.reads(labels),
-            unhealthy=bool(unhealthy(status.containerStatuses or ())),
+            unhealthy=bool(unhealthy_devices(status.containerStatuses or ())),
             topology=notes.get(grouping.topology, ""),
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managedFields or []),

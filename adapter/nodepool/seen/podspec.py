@@ -47,7 +47,7 @@ def shape_of(
         for claim in spec.get("resourceClaims") or ()
         if claim.get("resourceClaimTemplateName")
     )
-    own = spec.get("priority") or 0
+    spec_priority = spec.get("priority") or 0
     return Shape(
         requests=tuple(sorted(_requests(spec, overhead).items())),
         node_selector=tuple(sorted((str(k), str(v)) for k, v in selector.items())),
@@ -58,7 +58,7 @@ def shape_of(
         # An admitted pod already includes overhead and scheduling of its RuntimeClass. If the
         # pause pod named the class, the API server would add them again.
         runtime_class="" if overhead else str(spec.get("runtimeClassName") or ""),
-        priority=own if priority is None else priority,
+        priority=spec_priority if priority is None else priority,
         resources=resources,
     )
 
@@ -83,7 +83,7 @@ def pod_spec(shape: Shape) -> dict[str, Any]:
     if shape.node_selector:
         spec["nodeSelector"] = dict(shape.node_selector)
     if shape.tolerations:
-        spec["tolerations"] = [_toleration(each) for each in shape.tolerations]
+        spec["tolerations"] = [_toleration(toleration) for toleration in shape.tolerations]
     if shape.node_affinity:
         required = json.loads(shape.node_affinity)
         spec["affinity"] = {
@@ -119,10 +119,10 @@ def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str,
         total[name] = max(total[name], milli)
     whole = spec.get("resources") or {}
     for name, milli in _amounts({"resources": whole}).items():
-        asked = name in (whole.get("requests") or {})
-        if (name in _POD_LEVEL or name.startswith(_HUGE)) and (asked or name not in total):
+        requested = name in (whole.get("requests") or {})
+        if (name in _POD_LEVEL or name.startswith(_HUGE)) and (requested or name not in total):
             total[name] = milli
-    total.update(_milli(overhead))
+    total.update(_milli_amounts(overhead))
     # For the scheduler, the maximum number of pods of a node is a resource too.
     return {name: milli for name, milli in total.items() if milli} | {"pods": 1000}
 
@@ -130,20 +130,20 @@ def _requests(spec: Mapping[str, Any], overhead: Mapping[str, Any]) -> dict[str,
 def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
     """Return the requests. A limit is the default of a missing request (``SetDefaults_Pod``)."""
     resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return _milli(asked)
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return _milli_amounts(requests)
 
 
-def _milli(amounts: Mapping[str, Any]) -> dict[str, int]:
-    found = {name: to_milli(parse(amount)) for name, amount in amounts.items()}
-    for name, milli in found.items():
+def _milli_amounts(amounts: Mapping[str, Any]) -> dict[str, int]:
+    milli_amounts = {name: to_milli(parse(amount)) for name, amount in amounts.items()}
+    for name, milli in milli_amounts.items():
         if milli < 0:
             raise ValueError(f"{name} is negative: {amounts[name]}")
-    return found
+    return milli_amounts
 
 
 def _tolerations(rows: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
-    found = {
+    tolerations = {
         Toleration(
             str(row.get("key") or ""),
             str(row.get("operator") or "Equal"),
@@ -153,12 +153,12 @@ def _tolerations(rows: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
         for row in rows
         if not (row.get("key") in _EVERY_POD and row.get("tolerationSeconds") is not None)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(tolerations))
 
 
-def _toleration(each: Toleration) -> dict[str, str]:
+def _toleration(toleration: Toleration) -> dict[str, str]:
     # A toleration with Exists must have no value, and an empty key must be left out.
-    return {name: value for name, value in each._asdict().items() if value}
+    return {name: value for name, value in toleration._asdict().items() if value}
 
 
 def _affinity(spec: Mapping[str, Any]) -> str:
@@ -168,13 +168,13 @@ def _affinity(spec: Mapping[str, Any]) -> str:
         return ""
     terms = [
         {
-            kind: sorted((_expression(row) for row in term[kind]), key=_canonical)
+            kind: sorted((_expression(row) for row in term[kind]), key=_canonical_json)
             for kind in ("matchExpressions", "matchFields")
             if term.get(kind)
         }
         for term in required.get("nodeSelectorTerms") or ()
     ]
-    return _canonical({"nodeSelectorTerms": sorted(terms, key=_canonical)})
+    return _canonical_json({"nodeSelectorTerms": sorted(terms, key=_canonical_json)})
 
 
 def _expression(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _expression(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _canonical(value: object) -> str:
+def _canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 

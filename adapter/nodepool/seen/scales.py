@@ -57,12 +57,12 @@ class Scales:
 
         A target without a selector is left out too: the HPA controller does not scale it.
         """
-        asked = {(hpa.namespace, hpa.target): hpa for hpa in of}
-        turns = in_turn(asked.values(), attrgetter("namespace"))
+        by_target = {(hpa.namespace, hpa.target): hpa for hpa in of}
+        turns = in_turn(by_target.values(), attrgetter("namespace"))
         if len(turns) > _MOST:
             log.warning("not every scale is read", scales=len(turns), read=_MOST)
-        self._said = {key: why for key, why in self._said.items() if key in asked}
-        tasks = [asyncio.create_task(self._one(each)) for each in turns[:_MOST]]
+        self._said = {key: why for key, why in self._said.items() if key in by_target}
+        tasks = [asyncio.create_task(self._read_scale(hpa)) for hpa in turns[:_MOST]]
         if not tasks:
             return []
         try:
@@ -74,7 +74,7 @@ class Scales:
             log.warning("scales were not read in time", scales=len(late), seconds=seconds)
         return [row for task in done if (row := task.result()) is not None]
 
-    async def _one(self, hpa: HpaInfo) -> ScalableWorkload | None:
+    async def _read_scale(self, hpa: HpaInfo) -> ScalableWorkload | None:
         root = "/apis" if "/" in hpa.version else "/api"
         place = f"{root}/{hpa.version}/namespaces/{quote(hpa.namespace)}"
         path = f"{place}/{hpa.target.resource.resource}/{quote(hpa.target.name)}/scale"

@@ -53,16 +53,18 @@ class RoundValues(NamedTuple):
 
     @classmethod
     def of(
-        cls, found: Sequence[ScaleTarget], values: Mapping[WorkloadRef, tuple[Values, ...]]
+        cls, scale_targets: Sequence[ScaleTarget], values: Mapping[WorkloadRef, tuple[Values, ...]]
     ) -> RoundValues:
         """Return the values with their HPAs."""
-        return cls(values, {target.workload: target.readable for target in found})
+        return cls(values, {target.workload: target.readable for target in scale_targets})
 
-    def still(self, found: Sequence[ScaleTarget]) -> Mapping[WorkloadRef, tuple[Values, ...]]:
+    def unchanged_values(
+        self, scale_targets: Sequence[ScaleTarget]
+    ) -> Mapping[WorkloadRef, tuple[Values, ...]]:
         """Return the values of HPAs that have not changed since."""
         return {
             target.workload: self.values[target.workload]
-            for target in found
+            for target in scale_targets
             if target.workload in self.values and self.asked.get(target.workload) == target.readable
         }
 
@@ -78,14 +80,14 @@ class ScaleTargets(NamedTuple):
 PodsOf = Callable[[str, Workload], tuple[PodInfo, ...]]
 
 
-def by_workload(pods: Iterable[PodInfo]) -> PodsOf:
+def pods_by_workload(pods: Iterable[PodInfo]) -> PodsOf:
     """Return the pods of each workload, without placeholders."""
-    found: dict[tuple[str, Workload], list[PodInfo]] = {}
+    by_key: dict[tuple[str, Workload], list[PodInfo]] = {}
     for pod in pods:
         if not pod.headroom:
             for workload in pod.workloads:
-                found.setdefault((pod.namespace, workload), []).append(pod)
-    rows = {key: tuple(sorted(own, key=lambda pod: pod.name)) for key, own in found.items()}
+                by_key.setdefault((pod.namespace, workload), []).append(pod)
+    rows = {key: tuple(sorted(owned, key=lambda pod: pod.name)) for key, owned in by_key.items()}
     return lambda namespace, workload: rows.get((namespace, workload), ())
 
 
@@ -94,12 +96,12 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
 
     ``within`` lists the namespaces; empty for all.
     """
-    found: dict[WorkloadRef, ScaleTarget] = {}
+    scale_targets: dict[WorkloadRef, ScaleTarget] = {}
     left_out: Counter[str] = Counter()
     for scaler in sorted(cluster.autoscalers, key=lambda row: row.key):
         if within and scaler.namespace not in within:
             continue
-        scaled = _scaled(cluster, scaler)
+        scaled = _find_workload(cluster, scaler)
         pods = pods_of(scaler.namespace, scaler.target)
         shape = _shape(cluster, scaled, pods)
         if shape is None:
@@ -121,10 +123,10 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
         # If its annotation is not a number, plan without a floor.
         left_out["annotation"] += bool(scaler.problem)
-        if ref in found:
+        if ref in scale_targets:
             left_out["second_hpa"] += 1
             continue
-        found[ref] = ScaleTarget(
+        scale_targets[ref] = ScaleTarget(
             workload=ref,
             autoscaler=scaler,
             readable=scaler.readable,
@@ -135,7 +137,7 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             pods=pods,
             group=group,
         )
-    return ScaleTargets(tuple(found.values()), +left_out)
+    return ScaleTargets(tuple(scale_targets.values()), +left_out)
 
 
 def with_priority(shape: Shape, priority_class: str, classes: Mapping[str, int]) -> Shape:
@@ -156,11 +158,11 @@ def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
         return shape
     rows = [cluster.claim_templates.find((namespace, name)) for name in shape.claims]
     sizes = [row.devices if row is not None else None for row in rows]
-    known = [size for size in sizes if size is not None]
-    return replace(shape, claim_devices=sum(known) if len(known) == len(sizes) else None)
+    devices = [size for size in sizes if size is not None]
+    return replace(shape, claim_devices=sum(devices) if len(devices) == len(sizes) else None)
 
 
-def others(
+def unwatched_autoscalers(
     cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = ()
 ) -> Iterator[HpaInfo]:
     """Yield the HPAs with GPU pods whose targets are not watched: their scale has to be read."""
@@ -189,10 +191,10 @@ def _group(
     if not groups:
         return ()
     largest = max(sorted(groups.items()), key=lambda row: row[1].total())[1]
-    return tuple(sorted(((s, n) for s, n in largest.items() if gpus(s) != 0), key=_first))
+    return tuple(sorted(((s, n) for s, n in largest.items() if gpus(s) != 0), key=_group_order))
 
 
-def _first(row: tuple[Shape, int]) -> tuple[int, str]:
+def _group_order(row: tuple[Shape, int]) -> tuple[int, str]:
     shape, number = row
     return -number, key(shape)
 
@@ -205,7 +207,7 @@ def _tables(cluster: ClusterTables) -> Mapping[GroupResource, WorkloadTable]:
     }
 
 
-def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
+def _find_workload(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
     table = _tables(cluster).get(scaler.target.resource, cluster.scales)
     return table.find((scaler.namespace, scaler.target))
 

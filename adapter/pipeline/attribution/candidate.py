@@ -14,7 +14,7 @@ from adapter.pipeline.attribution.split import (
     NodeContext,
     allocation,
     is_exact,
-    of_request,
+    part_of_request,
 )
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Statistic
@@ -151,40 +151,40 @@ def candidate(
     if measured is not None:
         on_subject = is_exact(series, measured, context.accounting) is (pod is not None)
         if pod is None or not shared:
-            how = Attribution.COPIED if shared else _of_whole(series, pod)
+            how = Attribution.COPIED if shared else _whole_attribution(series, pod)
             part = Allocation(measured.value, how)
         else:
             part = allocation(metric, measured, series, share, pod, context)
         if metric.of_request and isinstance(part, Allocation):
-            part = of_request(part, pod, series, context.facts, shared=shared)
+            part = part_of_request(part, pod, series, context.facts, shared=shared)
     return Candidate(series, measured, shared, share, part, context, on_subject)
 
 
-def _of_whole(series: DeviceSeries, pod: Pod | None) -> Attribution:
+def _whole_attribution(series: DeviceSeries, pod: Pod | None) -> Attribution:
     """Return how a pod's value follows from that of a device which no other pod has."""
     named = pod is None or series.assignment is not None
     return Attribution.EXACT if named else Attribution.DERIVED
 
 
-def of_device(found: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:
+def device_candidate(candidates: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:
     """Return one device's candidate; if each container has its own value, their sum.
 
     Args:
-        found: usable candidates of one device, at least one.
+        candidates: usable candidates of one device, at least one.
         metric: the metric.
         pod: None for the device as a whole.
     """
-    if len(found) == 1:
-        return found[0]
-    best = max(found, key=Candidate.rank)
+    if len(candidates) == 1:
+        return candidates[0]
+    best = max(candidates, key=Candidate.rank)
     assignment = best.series.assignment
     if assignment is None or not best.series.own:
         return best
     containers: dict[tuple[PodRef, str], Candidate] = {}
-    for one in sorted(found, key=Candidate.rank):
-        if one.series.own and one.series.assignment is not None:
-            containers[one.series.assignment.pod, one.series.assignment.container] = one
-    measured = metric.read(Containers([one.series for one in containers.values()]))
+    for usable in sorted(candidates, key=Candidate.rank):
+        if usable.series.own and usable.series.assignment is not None:
+            containers[usable.series.assignment.pod, usable.series.assignment.container] = usable
+    measured = metric.read(Containers([usable.series for usable in containers.values()]))
     if len(containers) == 1 or measured is None:
         return best
     series = replace(best.series, assignment=assignment._replace(container=""))

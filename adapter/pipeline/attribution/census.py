@@ -42,18 +42,18 @@ def attributions(
         metric: the metric whose attribution is counted.
     """
     count = _Count(contexts, metric)
-    held = tuple(exporters)
+    all_exporters = tuple(exporters)
     nodes: set[str] = set()
-    for exporter in held:
+    for exporter in all_exporters:
         nodes.update(nodes_of(exporter, contexts.cluster))
         yield
         for ref, all_series in exporter.pods.items():
             pod = contexts.cluster.pods.get(*ref)
             if pod is not None:
-                count.named(pod, all_series)
+                count.add_named(pod, all_series)
                 yield
     for node in nodes:
-        count.sharers(node)
+        count.add_sharers(node)
         yield
     return count.ways()
 
@@ -67,7 +67,7 @@ class _Count:
         self._ways: dict[tuple[PodRef, str], str] = {}
         self._unplaced: set[PodRef] = set()
 
-    def named(self, pod: Pod, all_series: Sequence[DeviceSeries]) -> None:
+    def add_named(self, pod: Pod, all_series: Sequence[DeviceSeries]) -> None:
         """Count a pod that an exporter's samples name."""
         context: NodeContext | None = None
         for series in all_series:
@@ -82,7 +82,7 @@ class _Count:
             if self._ways.get(key) != Attribution.EXACT:
                 self._ways[key] = self._way(pod, series, context)
 
-    def sharers(self, node: str) -> None:
+    def add_sharers(self, node: str) -> None:
         """Count the pods that share a node's devices, whether or not a sample names them now."""
         sharing: NodeSharing = self._contexts.sharing(node)
         for device, share in sharing.devices.items():

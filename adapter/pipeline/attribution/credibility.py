@@ -30,7 +30,7 @@ BOARD: Final = "board_of_mig_instances"
 """Reject reason: the sample is about a board with MIG instances; pods have the instances."""
 
 
-def asked(pod: Pod) -> int:
+def requested_devices(pod: Pod) -> int:
     """Return the number of devices that the spec requests, of resources that mean whole devices."""
     return whole_devices(pod.gpus)
 
@@ -45,7 +45,7 @@ def several_clusters(all_series: Sequence[DeviceSeries]) -> Absence | None:
     return Absence(CLUSTERS, f"{', '.join(clusters)}: select one with source.prometheus.matchers")
 
 
-def unbelieved(
+def unbelieved_devices(
     devices: Mapping[str, list[Candidate]], requested: int, pod: Pod, context: NodeContext
 ) -> dict[str, str]:
     """Return the devices that the pod cannot have -> why their samples are left out.
@@ -62,34 +62,34 @@ def unbelieved(
     by_series: defaultdict[str, list[str]] = defaultdict(list)
     for device, some in devices.items():
         if device not in left:
-            for series in {s.series for one in some if (s := one.measured) and _whole(one)}:
+            for series in {s.series for c in some if (s := c.measured) and _has_whole(c)}:
                 by_series[series].append(device)
     # Two exporters may use different names for one device; one exporter uses one name.
     for named in by_series.values():
         if len(named) > requested:
-            proven = _proven(named, requested, devices, pod, context.held)
+            proven = _proven_devices(named, requested, devices, pod, context.held)
             left |= {device: TOO_MANY for device in named if device not in proven}
     return left
 
 
-def _whole(found: Candidate) -> bool:
+def _has_whole(candidate: Candidate) -> bool:
     """Return whether the pod has the whole device: a spec's number does not limit parts."""
-    return not found.shared and not found.series.own
+    return not candidate.shared and not candidate.series.own
 
 
-def _waits(found: Candidate) -> bool:
-    series, measured = found.series, found.measured
+def _waits(candidate: Candidate) -> bool:
+    series, measured = candidate.series, candidate.measured
     if series.node or series.assignment is None or series.sees or measured is None:
         return False
-    return found.context.reported.issuperset(measured.field.split("+"))
+    return candidate.context.reported.issuperset(measured.field.split("+"))
 
 
-def _proven(
-    named: list[str],
+def _proven_devices(
+    named_devices: list[str],
     requested: int,
     devices: Mapping[str, list[Candidate]],
     pod: Pod,
-    held: Holders,
+    holdings: Holders,
 ) -> list[str]:
     """Return the devices that are the pod's, out of too many; none if there is no evidence.
 
@@ -97,34 +97,36 @@ def _proven(
     its predecessor of the same name, according to the holdings; and devices on the newest page of
     their exporter, which no longer names the pod for the others.
     """
-    by_uid = [d for d in named if any(_certain(one, pod) for one in devices[d])]
-    by_memory = [d for d in named if any(_holds(holding, pod) for holding in held.get(d, ()))]
-    newest = _newest(one for device in named for one in devices[device])
-    by_page = [d for d in named if any(_time(one) >= newest[_page(one)] for one in devices[d])]
+    by_uid = [d for d in named_devices if any(_is_certain(c, pod) for c in devices[d])]
+    by_memory = [
+        d for d in named_devices if any(_holds(holding, pod) for holding in holdings.get(d, ()))
+    ]
+    newest = _newest_times(c for device in named_devices for c in devices[device])
+    by_page = [d for d in named_devices if any(_time(c) >= newest[_page(c)] for c in devices[d])]
     proofs = (by_uid, by_memory, by_page)
     return next((some for some in proofs if 0 < len(some) <= requested), [])
 
 
-def _newest(found: Iterable[Candidate]) -> dict[str, float]:
+def _newest_times(candidates: Iterable[Candidate]) -> dict[str, float]:
     """Return exporter -> time of its newest sample."""
     times: dict[str, float] = {}
-    for one in found:
-        times[_page(one)] = max(_time(one), times.get(_page(one), 0.0))
+    for candidate in candidates:
+        times[_page(candidate)] = max(_time(candidate), times.get(_page(candidate), 0.0))
     return times
 
 
-def _page(found: Candidate) -> str:
-    return found.series.origin
+def _page(candidate: Candidate) -> str:
+    return candidate.series.origin
 
 
-def _time(found: Candidate) -> float:
-    return found.measured.time if found.measured is not None else 0.0
+def _time(candidate: Candidate) -> float:
+    return candidate.measured.time if candidate.measured is not None else 0.0
 
 
 def _holds(holding: Holding, pod: Pod) -> bool:
     return holding.pod == pod.ref and holding.uid == pod.uid
 
 
-def _certain(found: Candidate, pod: Pod) -> bool:
-    assignment = found.series.assignment
+def _is_certain(candidate: Candidate, pod: Pod) -> bool:
+    assignment = candidate.series.assignment
     return assignment is not None and bool(assignment.uid) and assignment.uid == pod.uid

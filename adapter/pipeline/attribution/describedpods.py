@@ -64,8 +64,8 @@ def selector_is_own(
             continue
         of_pod: Mapping[str, str] | None = labels
         if key in POD_LABELS:
-            known = dict(zip(("workload_kind", "workload"), target, strict=True))
-            of_pod = known if key in known else None
+            workload_labels = dict(zip(("workload_kind", "workload"), target, strict=True))
+            of_pod = workload_labels if key in workload_labels else None
         if of_pod is None:
             unknown = True
         elif not predicate(requirement)(of_pod):

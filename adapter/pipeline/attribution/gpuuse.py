@@ -88,7 +88,7 @@ def _device_part(resource: str, facts: NodeFacts) -> float | None:
     return 1.0
 
 
-def gpu_use(pod: Pod, facts: NodeFacts, found: Reading | Absence) -> GpuUse | None:
+def gpu_use(pod: Pod, facts: NodeFacts, utilization: Reading | Absence) -> GpuUse | None:
     """Return the use of what a pod holds; None if it is not known what it holds.
 
     The value of a shared device that is not divided among its pods counts for the part that the
@@ -97,25 +97,25 @@ def gpu_use(pod: Pod, facts: NodeFacts, found: Reading | Absence) -> GpuUse | No
     Args:
         pod: on a node.
         facts: of its node.
-        found: its ``gpu_utilization``.
+        utilization: its ``gpu_utilization``.
     """
     held = held_gpus(pod, facts)
-    if isinstance(found, Absence):
+    if isinstance(utilization, Absence):
         return None if held is None else GpuUse(0.0, 0.0, held.gpus)
-    read = found.devices
+    read = utilization.devices
     if held is None:
         parts = [_reported_part(device, facts) for device in read]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        known_parts = [part for part in parts if part is not None]
+        if len(known_parts) < len(parts):
             return None
-        shares = [part / device.sharers for part, device in zip(known, read, strict=True)]
+        shares = [part / device.sharers for part, device in zip(known_parts, read, strict=True)]
         unknown = 0.0
     else:
         number = max(held.devices, len(read))
         shares = [held.gpus / number] * len(read)
         unknown = held.gpus - sum(shares)
     pairs = zip(read, shares, strict=True)
-    used = sum(_used(device, share, _reported_part(device, facts)) for device, share in pairs)
+    used = sum(_used_gpus(device, share, _reported_part(device, facts)) for device, share in pairs)
     return GpuUse(used, sum(shares) - used, unknown)
 
 
@@ -125,7 +125,7 @@ def _reported_part(device: DeviceReading, facts: NodeFacts) -> float | None:
     return gpu_part(labels.get("mig_profile", ""), labels.get("model", facts.model))
 
 
-def _used(device: DeviceReading, share: float, whole: float | None) -> float:
+def _used_gpus(device: DeviceReading, share: float, whole: float | None) -> float:
     """Return how much of its share of a device a pod uses, in whole GPUs.
 
     Args:

@@ -43,7 +43,7 @@ class Holdings:
         """Return the pods that samples named for a device."""
         return self._devices.get(device, ())
 
-    def named(self, device: str, holding: Holding, *, certain: bool) -> None:
+    def record(self, device: str, holding: Holding, *, certain: bool) -> None:
         """Record that a sample names the pod for the device.
 
         Args:
@@ -52,21 +52,21 @@ class Holdings:
             certain: the sample carries the pod's UID. Without it, a sample on the device of a
                 predecessor with the same name may be an old one and is not recorded.
         """
-        known = self._devices.get(device, ())
-        if holding in known:
+        holdings = self._devices.get(device, ())
+        if holding in holdings:
             return
-        namesakes = [held for held in known if held.pod == holding.pod]
-        if not certain and any(held.uid != holding.uid for held in namesakes):
+        namesakes = [other for other in holdings if other.pod == holding.pod]
+        if not certain and any(other.uid != holding.uid for other in namesakes):
             return
         # If exporters come and go, only the last other one is kept besides this one.
-        others = [held for held in namesakes if held.uid == holding.uid][-1:]
-        kept = [held for held in known if held.pod != holding.pod]
-        self._set(device, (*kept, *others, holding))
+        others = [other for other in namesakes if other.uid == holding.uid][-1:]
+        of_other_pods = [other for other in holdings if other.pod != holding.pod]
+        self._set(device, (*of_other_pods, *others, holding))
 
     def drop(self, device: str, gone: tuple[Holding, ...]) -> None:
         """Remove these pods from the device."""
-        kept = tuple(held for held in self._devices.get(device, ()) if held not in gone)
-        self._set(device, kept)
+        remaining = tuple(other for other in self._devices.get(device, ()) if other not in gone)
+        self._set(device, remaining)
 
     def forget(self, device: str) -> None:
         """Remove the device: no exporter reports it any more."""

@@ -55,7 +55,7 @@ def latency(
     )
 
 
-def counted(answer: Reading | Absence) -> tuple[DeviceReading, ...]:
+def counted_servers(answer: Reading | Absence) -> tuple[DeviceReading, ...]:
     """Return the servers of a pod whose histograms were read, with or without a latency."""
     return answer.devices if isinstance(answer, Reading) else answer.counted
 

@@ -94,22 +94,22 @@ class ClusterContext:
 
     def labels(self, node: str) -> Mapping[str, str]:
         """Return the node's labels; empty if they are not known."""
-        known = self._nodes.get(node) if self._nodes is not None and node else None
-        return known.labels if known is not None else {}
+        known_node = self._nodes.get(node) if self._nodes is not None and node else None
+        return known_node.labels if known_node is not None else {}
 
     def facts(self, node: str) -> NodeFacts:
         """Return what the node's labels state; the same object until they change."""
-        found = self._nodes.get(node) if self._nodes is not None and node else None
-        if found is None:
+        known_node = self._nodes.get(node) if self._nodes is not None and node else None
+        if known_node is None:
             self._facts.pop(node, None)
             return _NO_FACTS
-        known = self._facts.get(node)
-        if known is None or known[0] is not found:
-            labeled = facts(found.labels, found.gpus)
-            if known is not None and known[1] == labeled:
-                labeled = known[1]
-            known = self._facts[node] = (found, labeled)
-        return known[1]
+        cached = self._facts.get(node)
+        if cached is None or cached[0] is not known_node:
+            labeled = facts(known_node.labels, known_node.gpus)
+            if cached is not None and cached[1] == labeled:
+                labeled = cached[1]
+            cached = self._facts[node] = (known_node, labeled)
+        return cached[1]
 
     def forget(self, node: str) -> None:
         """Drop what is cached about a node, because no exporter reports its devices any more."""
@@ -121,9 +121,9 @@ class ClusterContext:
 
     def believes(self, series: DeviceSeries) -> bool:
         """Return whether the pod of the device series exists and may hold its device."""
-        return self.believed(series) is not None
+        return self.believed_pod(series) is not None
 
-    def believed(self, series: DeviceSeries) -> Pod | None:
+    def believed_pod(self, series: DeviceSeries) -> Pod | None:
         """Return the pod of the device series if it exists and may hold its device."""
         assignment = series.assignment
         if assignment is None:
@@ -131,7 +131,7 @@ class ClusterContext:
         pod = self.pods.get(*assignment.pod)
         return None if mismatch(assignment, pod, series.node) is not None else pod
 
-    def of_series(self, series: DeviceSeries) -> str:
+    def node_of(self, series: DeviceSeries) -> str:
         """Return a device's node: the certain one, its pod's, or the one that the sample names."""
         if series.node:
             return series.node
@@ -147,13 +147,13 @@ class NodeContexts:
         cluster: ClusterContext,
         exporters: Mapping[str, ExporterState],
         on_node: Mapping[str, tuple[str, ...]],
-        held: Holders,
+        holdings: Holders,
     ) -> None:
         self._cluster = self.cluster = cluster
         self._exporters = exporters
         self._on_node = on_node
         """Node -> the exporters that report its devices."""
-        self._held = held
+        self._holdings = holdings
         self._own: dict[object, object] = {}
         self._fields: dict[str, frozenset[str]] = {}
 
@@ -167,17 +167,17 @@ class NodeContexts:
         pods = self._cluster.pods.on_node(node)
         hinted = self._cluster.facts(node).shared or any(map(asks_shared, pods))
         assigned = any(series.assignment is not None for series in all_series)
-        if not hinted and assigned and self._alone(all_series):
+        if not hinted and assigned and self._is_alone(all_series):
             return _NOBODY
-        return self._of_node(node, self._cluster.stamp(node))
+        return self._sharing_on_node(node, self._cluster.stamp(node))
 
-    def reporting(self, node: str) -> tuple[str, ...]:
+    def reporting_origins(self, node: str) -> tuple[str, ...]:
         """Return the origins of the exporters that report devices of a node."""
         return self._on_node.get(node, ())
 
-    def held(self, device: str) -> Sequence[Holding]:
+    def holdings_of(self, device: str) -> Sequence[Holding]:
         """Return the pods that samples named for a device."""
-        return self._held.get(device, ())
+        return self._holdings.get(device, ())
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
         """Return whether a pod's answers change only with this exporter's scrape results."""
@@ -206,67 +206,73 @@ class NodeContexts:
             all_series: the device series whose samples name it.
         """
         cluster = self._cluster
-        found = cluster.facts(pod.node)
+        node_facts = cluster.facts(pod.node)
         policy = cluster.options.policy
         if cluster.options.rules:
             policy = cluster.options.of(pod.ref.namespace, cluster.labels(pod.node))
         context = NodeContext(
-            found,
+            node_facts,
             _NOBODY,
             policy,
             cluster.accounting,
-            self._held,
+            self._holdings,
             normalized=cluster.options.normalized,
         )
         no_node = pod.node and None in map(_NODE, all_series)  # a cheap check for a rare case
         if no_node and any(series.node is None and not series.serves for series in all_series):
-            context = context._replace(reported=self._reported(pod.node))
-        if not (found.shared or asks_shared(pod)) and self._alone(all_series):
+            context = context._replace(reported=self._reported_fields(pod.node))
+        if not (node_facts.shared or asks_shared(pod)) and self._is_alone(all_series):
             return context, None
         stamp = cluster.stamp(pod.node)
-        sharing = self._of_node(pod.node, stamp) if pod.node else self._of_all_series(all_series)
+        sharing = (
+            self._sharing_on_node(pod.node, stamp)
+            if pod.node
+            else self._sharing_of_series(all_series)
+        )
         return context._replace(sharing=sharing), stamp
 
-    def _reported(self, node: str) -> frozenset[str]:
+    def _reported_fields(self, node: str) -> frozenset[str]:
         """Return the fields that exporters report which are known to be on a node."""
-        known = self._fields.get(node)
-        if known is None:
+        fields = self._fields.get(node)
+        if fields is None:
             placed = (
                 series.history.layout.of_field
                 for origin in self._on_node.get(node, ())
                 for series in self._all_series(self._exporters[origin], node)
                 if series.node == node
             )
-            known = self._fields[node] = frozenset().union(*placed)
-        return known
+            fields = self._fields[node] = frozenset().union(*placed)
+        return fields
 
-    def _alone(self, all_series: Iterable[DeviceSeries]) -> bool:
+    def _is_alone(self, all_series: Iterable[DeviceSeries]) -> bool:
         """Return whether samples name the pod for devices without evidence that these are
         shared."""
         named = False
         for series in all_series:
-            held = self._held.get(series.device.id)
-            if series.shared or series.superseded or (held is not None and len(held) > 1):
+            holdings = self._holdings.get(series.device.id)
+            if series.shared or series.superseded or (holdings is not None and len(holdings) > 1):
                 return False
             named = named or not series.serves
         return named
 
-    def _of_node(self, node: str, stamp: Stamp) -> NodeSharing:
+    def _sharing_on_node(self, node: str, stamp: Stamp) -> NodeSharing:
         origins = self._on_node.get(node, ())
         if not origins:
             return _NOBODY
         key = f"sharing/{node}"
         memory = self._exporters[origins[0]].answers if len(origins) == 1 else self._own
-        known = memory.get(key)
-        if isinstance(known, tuple) and known[0] == stamp:
-            sharing: NodeSharing = known[1]
+        cached = memory.get(key)
+        if isinstance(cached, tuple) and cached[0] == stamp:
+            sharing: NodeSharing = cached[1]
             return sharing
         all_series = [t for o in origins for t in self._all_series(self._exporters[o], node)]
-        made = node_sharing(all_series, self._cluster.pods.on_node(node), stamp.facts, self._held)
+        made = node_sharing(
+            all_series, self._cluster.pods.on_node(node), stamp.facts, self._holdings
+        )
         memory[key] = (stamp, made)
         return made
 
-    def _of_all_series(self, all_series: Iterable[DeviceSeries]) -> NodeSharing:
+    def _sharing_of_series(self, all_series: Iterable[DeviceSeries]) -> NodeSharing:
         """Return the sharing of a pod whose node is not known, from its devices' samples only."""
         devices = {(series.origin, series.device.id) for series in all_series if not series.serves}
         its = [t for origin, d in devices for t in self._exporters[origin].devices.get(d, ())]
@@ -276,14 +282,14 @@ class NodeContexts:
 
     def _all_series(self, exporter: ExporterState, node: str) -> Sequence[DeviceSeries]:
         """Return an exporter's device series on a node; computed once per scrape result."""
-        known = exporter.answers.get("by_node")
-        if isinstance(known, dict):
-            of_node: Sequence[DeviceSeries] = known.get(node, ())
+        cached = exporter.answers.get("by_node")
+        if isinstance(cached, dict):
+            of_node: Sequence[DeviceSeries] = cached.get(node, ())
             return of_node
         by_node: dict[str, list[DeviceSeries]] = {}
         for series in exporter.all_series.values():
             if not series.serves:
-                by_node.setdefault(self._cluster.of_series(series), []).append(series)
+                by_node.setdefault(self._cluster.node_of(series), []).append(series)
         exporter.answers["by_node"] = by_node
         return by_node.get(node, ())
 
@@ -291,7 +297,7 @@ class NodeContexts:
 def nodes_of(exporter: ExporterState, cluster: ClusterContext) -> frozenset[str]:
     """Return the nodes whose devices an exporter reports."""
     return frozenset(
-        cluster.of_series(series)
+        cluster.node_of(series)
         for series in exporter.outline.all_series.values()
         if not series.serves
     ) - {""}

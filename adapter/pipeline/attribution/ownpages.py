@@ -25,7 +25,7 @@ class Nearness(IntEnum):
     """A port of the pod."""
 
 
-def of_own_pages(
+def series_of_own_pages(
     all_series: list[DeviceSeries], pod: Pod, metric: Metric, oldest: float
 ) -> list[DeviceSeries]:
     """Return the device series without copies: those of pages farther than the nearest current one.
@@ -49,11 +49,11 @@ def of_own_pages(
         return all_series
     copies = {id(series) for series in about if _nearness(series, pod) is not nearest}
     near = [series for series in about if id(series) not in copies and series.received > oldest]
-    copies |= {id(series) for series in _of_named_ports(near, pod)}
+    copies |= {id(series) for series in _series_of_named_ports(near, pod)}
     return [series for series in all_series if id(series) not in copies]
 
 
-def _of_named_ports(current: list[DeviceSeries], pod: Pod) -> list[DeviceSeries]:
+def _series_of_named_ports(current: list[DeviceSeries], pod: Pod) -> list[DeviceSeries]:
     """Return those at the name of a port that others give by its number.
 
     Google's PodMonitoring writes ``instance="<pod>:metrics"``, other jobs the number, and one store
@@ -62,8 +62,8 @@ def _of_named_ports(current: list[DeviceSeries], pod: Pod) -> list[DeviceSeries]
     numbers = {port.name: str(port.port) for port in pod.ports if port.name}
     if not numbers:
         return []
-    at = {_port(series) for series in current}
-    return [series for series in current if numbers.get(_port(series)) in at]
+    current_ports = {_port(series) for series in current}
+    return [series for series in current if numbers.get(_port(series)) in current_ports]
 
 
 def _port(series: DeviceSeries) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange, annotate, set_env
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.lookup import workload_kind
 from adapter.pipeline.cluster.managers import manager_of
 from adapter.pipeline.cluster.optin import PREFIX
@@ -490,24 +490,24 @@ def explanation(
         pod: the pod that has no value; None for a node.
         find: returns a known pod by name.
     """
-    known = REASONS.get(absence.reason)
+    meaning = REASONS.get(absence.reason)
     docs = f"{PAGE}#{absence.reason}"
-    if known is None:
+    if meaning is None:
         return Explanation(absence.reason, absence.detail or absence.reason, "", docs)
-    message = known.cause.removesuffix(".")
+    message = meaning.cause.removesuffix(".")
     if absence.detail:
         message = f"{message}: {absence.detail}"
     exporter = absence.exporter and find(absence.exporter)
-    if known.change is not None and (of := known.change.of(pod, exporter)) is not None:
-        hint = _where(of, known.change.make(of), pod)
+    if meaning.change is not None and (of := meaning.change.of(pod, exporter)) is not None:
+        hint = _where(of, meaning.change.make(of), pod)
         changes = f"{of.kind}/{of.namespace}/{of.name}"
         return Explanation(absence.reason, message, hint, docs, changes=changes)
     names = _names(pod, exporter, absence.exporter)
-    hint = _filled(known.command, names)
+    hint = _fill_command(meaning.command, names)
     # Nothing would create a pod without an owner again.
-    again = known.then != _RESTART or "exporter_owner" in names
-    then = _filled(known.then, names) if hint and again else ""
-    return Explanation(absence.reason, message, hint or known.fix, docs, then)
+    again = meaning.then != _RESTART or "exporter_owner" in names
+    then = _fill_command(meaning.then, names) if hint and again else ""
+    return Explanation(absence.reason, message, hint or meaning.fix, docs, then)
 
 
 def _where(of: ChangedObject, change: ObjectChange, pod: Pod | None) -> str:
@@ -516,7 +516,7 @@ def _where(of: ChangedObject, change: ObjectChange, pod: Pod | None) -> str:
     Only the pods are known here, and most do not show what manages their workload.
     """
     if of.manager is not None:
-        return lasting(of, change).line
+        return make_lasting(of, change).line
     see = ""
     if pod is not None:
         name, namespace = map(shlex.quote, (pod.ref.name, pod.ref.namespace))
@@ -536,11 +536,11 @@ def lasting_fix(reason: str, of: ChangedObject) -> Fix | None:
     Args:
         of: the object that ``Explanation.changes`` names, with what manages it.
     """
-    known = REASONS.get(reason)
-    return lasting(of, known.change.make(of)) if known and known.change else None
+    meaning = REASONS.get(reason)
+    return make_lasting(of, meaning.change.make(of)) if meaning and meaning.change else None
 
 
-def _filled(command: str, names: Mapping[str, str]) -> str:
+def _fill_command(command: str, names: Mapping[str, str]) -> str:
     """Return a command with its names; empty if one is not known."""
     try:
         return command.format_map(names)

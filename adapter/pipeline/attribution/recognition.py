@@ -10,7 +10,7 @@ import structlog
 
 from adapter.pipeline.attribution.holdings import Holders, Holding, Holdings
 from adapter.pipeline.attribution.nodecontext import ClusterContext, Stamp
-from adapter.pipeline.attribution.sharing import Evidence, asks_shared, flaps, offered
+from adapter.pipeline.attribution.sharing import Evidence, asks_shared, flaps, label_evidence
 from adapter.pipeline.cluster.gpuresources import NVIDIA_GPU
 from adapter.pipeline.cluster.nodelabels import NodeFacts
 from adapter.pipeline.cluster.pod import Pod, PodRef
@@ -47,7 +47,7 @@ class Recognition:
     def by_evidence(self) -> Counter[str]:
         """Return evidence -> number of nodes that are known to share devices because of it."""
         counts = Counter({evidence.value: 0 for evidence in Evidence})
-        counts.update(_first(known.values()).value for known in self._nodes.values())
+        counts.update(_first(by_exporter.values()).value for by_exporter in self._nodes.values())
         return counts
 
     def note(self, exporter: ExporterState, nodes: Iterable[str]) -> None:
@@ -68,7 +68,7 @@ class Recognition:
             for series in all_series:
                 if series.received != exporter.received or not _holds(series, pod):
                     continue
-                self._named(series, Holding(ref, pod.uid, series.origin))
+                self._record_holding(series, Holding(ref, pod.uid, series.origin))
                 devices.add((ref, series.device.id))
                 if series.shared:
                     evidence[pod.node].add(Evidence.ROWS)
@@ -80,7 +80,7 @@ class Recognition:
         for node, evidences in evidence.items():
             self._recognise(node, exporter.origin, _first(evidences) if evidences else None)
 
-    def silent(self, origin: str) -> None:
+    def forget_exporter(self, origin: str) -> None:
         """Forget an exporter that the store has dropped."""
         self._exclusive.pop(origin, None)
 
@@ -93,45 +93,47 @@ class Recognition:
         self._evidence.pop(node, None)
         self._recognise(node, origin, None)
 
-    def _named(self, series: DeviceSeries, holding: Holding) -> None:
+    def _record_holding(self, series: DeviceSeries, holding: Holding) -> None:
         assignment = series.assignment
         certain = assignment is not None and bool(assignment.uid)
-        known = self._holdings.of(series.device.id)
-        if holding in known:
+        holdings = self._holdings.of(series.device.id)
+        if holding in holdings:
             return
-        gone = tuple(held for held in known if held.pod != holding.pod and not self._lives(held))
+        gone = tuple(
+            other for other in holdings if other.pod != holding.pod and not self._lives(other)
+        )
         if gone:
             self._holdings.drop(series.device.id, gone)
-        self._holdings.named(series.device.id, holding, certain=certain)
+        self._holdings.record(series.device.id, holding, certain=certain)
 
     def _flaps(self, device: str, node: str) -> bool:
-        known = self._holdings.of(device)
-        return len(known) > 1 and flaps(held for held in known if self._lives(held, node))
+        holdings = self._holdings.of(device)
+        return len(holdings) > 1 and flaps(held for held in holdings if self._lives(held, node))
 
-    def _lives(self, held: Holding, node: str | None = None) -> bool:
-        pod = self._cluster.pods.get(*held.pod)
-        if pod is None or pod.uid != held.uid or pod.finished:
+    def _lives(self, holding: Holding, node: str | None = None) -> bool:
+        pod = self._cluster.pods.get(*holding.pod)
+        if pod is None or pod.uid != holding.uid or pod.finished:
             return False
         return node is None or (pod.node == node and pod.phase == "Running" and not pod.deleting)
 
     def _known_evidence(self, node: str) -> frozenset[Evidence]:
         """Return the evidence in the node's labels and its pods' specs, regardless of samples."""
-        stamp, known = self._cluster.stamp(node), self._evidence.get(node)
-        if known is None or known[0] != stamp:
-            known = self._evidence[node] = (stamp, frozenset(self._find_evidence(node)))
-        return known[1]
+        stamp, cached = self._cluster.stamp(node), self._evidence.get(node)
+        if cached is None or cached[0] != stamp:
+            cached = self._evidence[node] = (stamp, frozenset(self._find_evidence(node)))
+        return cached[1]
 
     def _find_evidence(self, node: str) -> set[Evidence]:
-        found: set[Evidence] = set()
+        evidences: set[Evidence] = set()
         pods = self._cluster.pods.on_node(node)
         for pod in pods:
             if not pod.finished and asks_shared(pod):
-                found.add(Evidence.GROUP if pod.gpu_groups else Evidence.SPEC)
+                evidences.add(Evidence.GROUP if pod.gpu_groups else Evidence.SPEC)
         facts: NodeFacts = self._cluster.facts(node)
         if facts.shared:
-            offers = (offered(facts, kind) for kind in (*facts.replicas, NVIDIA_GPU))
-            found.update(evidence for evidence in offers if evidence is not None)
-        return found
+            offers = (label_evidence(facts, kind) for kind in (*facts.replicas, NVIDIA_GPU))
+            evidences.update(evidence for evidence in offers if evidence is not None)
+        return evidences
 
     def _recognise(self, node: str, origin: str, evidence: Evidence | None) -> None:
         if evidence is not None:

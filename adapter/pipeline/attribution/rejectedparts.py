@@ -42,23 +42,23 @@ def withhold(
         return
     withheld = {
         device
-        for device, found, _ in unused
-        if found.series.rejected and _part_rejected(metric, found)
+        for device, candidate, _ in unused
+        if candidate.series.rejected and _part_rejected(metric, candidate)
     }
     if not withheld:
         return
     for device in withheld:
-        devices[device][:] = [found for found in devices[device] if found.on_subject]
+        devices[device][:] = [candidate for candidate in devices[device] if candidate.on_subject]
     beside = {
         id(absence)
-        for device, found, absence in unused
-        if device in withheld and found.measured is not None and not found.on_subject
+        for device, candidate, absence in unused
+        if device in withheld and candidate.measured is not None and not candidate.on_subject
     }
     left[:] = [absence for absence in left if id(absence) not in beside]
 
 
-def _part_rejected(metric: Metric, found: Candidate) -> bool:
+def _part_rejected(metric: Metric, candidate: Candidate) -> bool:
     """Return whether a number was left out that measures the pod's own part of the device."""
-    series, accounting = found.series, found.context.accounting
+    series, accounting = candidate.series, candidate.context.accounting
     fields = {field for formula in metric.formulas for field in formula.fields}
     return any(accounts(series, name, accounting) for name in fields & series.rejected)

@@ -13,7 +13,7 @@ from math import isnan
 from typing import Final
 
 from adapter.pipeline.attribution.reading import Absence
-from adapter.pipeline.attribution.unnamed import SAMPLES_REJECTED
+from adapter.pipeline.attribution.unnamedpods import SAMPLES_REJECTED
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.cluster.pod import PodRef
@@ -55,26 +55,26 @@ class SampleRejects:
             now: epoch seconds.
         """
         fields = {field for formula in metric.formulas for field in formula.fields}
-        known: dict[str, None] = {}
+        causes: dict[str, None] = {}
         for series in all_series:
-            for reject, seen in self._of_device.get(series.device.id, ()):
+            for reject, count in self._of_device.get(series.device.id, ()):
                 if reject.series and self._fields.get(reject.series) not in fields:
                     continue
-                if now - seen.time < self._oldest:
-                    known[_words(reject, seen)] = None
+                if now - count.time < self._oldest:
+                    causes[_words(reject, count)] = None
             if (error := self._xid(series)) is not None:
-                known[error] = None
-        if not known:
+                causes[error] = None
+        if not causes:
             return absence
-        detail = "; ".join(filter(None, (absence.detail, *list(known)[:_LISTED])))
+        detail = "; ".join(filter(None, (absence.detail, *list(causes)[:_LISTED])))
         return replace(absence, detail=detail)
 
     @cached_property
     def _of_device(self) -> Mapping[str, Sequence[tuple[Reject, RejectCount]]]:
         rejects: dict[str, list[tuple[Reject, RejectCount]]] = {}
-        for reject, seen in self._recent.items():
+        for reject, count in self._recent.items():
             if reject.device:
-                rejects.setdefault(reject.device, []).append((reject, seen))
+                rejects.setdefault(reject.device, []).append((reject, count))
         return rejects
 
     @cached_property
@@ -90,7 +90,7 @@ class SampleRejects:
         return f"device {series.device.id} reports XID {code}{meaning}"
 
 
-def rejected(pod: PodRef, exporters: Iterable[ExporterState]) -> Absence | None:
+def rejected_samples(pod: PodRef, exporters: Iterable[ExporterState]) -> Absence | None:
     """Return that samples name a pod and that all of them were left out; None if none name it."""
     for exporter in exporters:
         reason = exporter.rejected.get(pod)
@@ -100,7 +100,7 @@ def rejected(pod: PodRef, exporters: Iterable[ExporterState]) -> Absence | None:
     return None
 
 
-def _words(reject: Reject, seen: RejectCount) -> str:
-    number = "" if isnan(seen.value) else f" {seen.value:g}"
+def _words(reject: Reject, count: RejectCount) -> str:
+    number = "" if isnan(count.value) else f" {count.value:g}"
     what = f"{reject.series}{number}" if reject.series else f"device {reject.device}"
     return f"{what} was left out as {reject.reason}"

@@ -51,7 +51,7 @@ def selects_value(key: str, metric: str) -> bool:
     return is_bound(key) if metric == SLO_RATIO else key in DEVICE_LABELS
 
 
-def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
+def parse_selector(selector: Mapping[str, Any] | None) -> Selector | None:
     """Return a LabelSelector of a manifest; None if it is not valid."""
     try:
         return parse(selector_text(selector))
@@ -73,11 +73,11 @@ def selector_faults(selector: Selector, metric: str, kind: str) -> Iterator[str]
             if why := _fault(requirement, kind):
                 yield f"selects nothing: {why}"
         return
-    asked = [row for row in selector.requirements if row.key != AGGREGATE]
+    requirements = [row for row in selector.requirements if row.key != AGGREGATE]
     if kind == "External":
-        asked = [row for row in asked if is_bound(row.key)]
+        requirements = [row for row in requirements if is_bound(row.key)]
     try:
-        promise_in(asked)
+        promise_in(requirements)
     except PromiseError as error:
         yield f"states no promise: {error}"
 
@@ -97,10 +97,10 @@ def _fault(requirement: Requirement, kind: str) -> str:
     of_pods = kind == "External"
     if key not in (OWN_LABELS if of_pods else DEVICE_LABELS):
         return _no_such_key(key, of_pods=of_pods)
-    known = _VALUES.get(key)
-    if known is None or op == "exists" or any(value in known for value in values):
+    known_values = _VALUES.get(key)
+    if known_values is None or op == "exists" or any(value in known_values for value in values):
         return ""
-    return f"{key} is never {' or '.join(values)}; it is {' or '.join(known)}"
+    return f"{key} is never {' or '.join(values)}; it is {' or '.join(known_values)}"
 
 
 def _no_such_key(key: str, *, of_pods: bool) -> str:

@@ -16,7 +16,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.holdings import Holders, Holding
-from adapter.pipeline.catalog.migprofile import spelt_as
+from adapter.pipeline.catalog.migprofile import find_spelling
 from adapter.pipeline.cluster.gpuresources import (
     MIG_PREFIX,
     NVIDIA_GPU,
@@ -83,7 +83,7 @@ class NodeSharing(NamedTuple):
 
 
 def node_sharing(
-    all_series: Iterable[DeviceSeries], pods: Iterable[Pod], facts: NodeFacts, held: Holders
+    all_series: Iterable[DeviceSeries], pods: Iterable[Pod], facts: NodeFacts, holdings: Holders
 ) -> NodeSharing:
     """Return which pods share which devices of a node.
 
@@ -91,42 +91,42 @@ def node_sharing(
         all_series: of the node's devices, including those of earlier pods.
         pods: on the node.
         facts: from the node's labels.
-        held: device -> living pods that samples named for it.
+        holdings: device -> living pods that samples named for it.
     """
     holding = [pod for pod in pods if pod.may_hold_gpu and not pod.finished]
     live = {pod.ref: pod for pod in holding if pod.phase == "Running"}
-    asked = {name for pod in live.values() for name in pod.gpus}
+    requested = {name for pod in live.values() for name in pod.gpus}
     members = _members(live.values())
     devices = _devices(all_series)
     shares: dict[str, Share] = {}
-    named: set[PodRef] = set()
+    placed: set[PodRef] = set()
     kinds: dict[str, list[str]] = {}
     for device, its in devices.items():
-        past = [holding for holding in held.get(device, ()) if _lives(holding, live)]
-        holders = _named(its, live, past)
+        past = [holding for holding in holdings.get(device, ()) if _lives(holding, live)]
+        holders = _named_pods(its, live, past)
         sharers = _in_groups(holders, live, members)
-        named |= sharers | holders
-        kind = resource(its[0], facts, asked)
+        placed |= sharers | holders
+        kind = resource(its[0], facts, requested)
         kinds.setdefault(kind, []).append(device)
-        evidence = _evidence(kind, its, past, live, asked, facts)
+        evidence = _evidence(kind, its, past, live, requested, facts)
         if evidence is None and sharers != holders:
             evidence = Evidence.GROUP
         if evidence is not None:
-            pods_of = _ordered(live, sharers)
-            shares[device] = Share(evidence, pods_of, tuple(its), _whole(its), {})
+            pods_of = _sort_pods(live, sharers)
+            shares[device] = Share(evidence, pods_of, tuple(its), _whole_series(its), {})
     unplaced: set[PodRef] = set()
     for kind, of_kind in kinds.items():
         shared = [device for device in of_kind if device in shares]
-        asking = {ref for ref, pod in live.items() if ref not in named and asks(pod, kind)}
+        asking = {ref for ref, pod in live.items() if ref not in placed and asks(pod, kind)}
         if not shared or not asking:
             continue
         if len(of_kind) == 1 and facts.counts.get(kind, 1) <= 1:
             share = shares[shared[0]]
             everybody = asking | {pod.ref for pod in share.pods}
-            shares[shared[0]] = share._replace(pods=_ordered(live, everybody))
+            shares[shared[0]] = share._replace(pods=_sort_pods(live, everybody))
         else:
             unplaced |= asking
-    sole = {} if shares else _sole(devices, holding, facts)
+    sole = {} if shares else _sole_holder(devices, holding, facts)
     return NodeSharing(shares, _by_pod(shares), frozenset(unplaced), sole)
 
 
@@ -155,7 +155,7 @@ def _in_groups(
     return (holders - reserving) | fractions if fractions else holders
 
 
-def _sole(
+def _sole_holder(
     devices: Mapping[str, Sequence[DeviceSeries]], holding: Sequence[Pod], facts: NodeFacts
 ) -> Mapping[PodRef, Sequence[DeviceSeries]]:
     """Return the only holder of a node's only device, if no sample assigns it to a pod.
@@ -174,21 +174,21 @@ def _sole(
     return {pod.ref: its}
 
 
-def resource(series: DeviceSeries, facts: NodeFacts, asked: Iterable[str]) -> str:
+def resource(series: DeviceSeries, facts: NodeFacts, requested: Iterable[str]) -> str:
     """Return the extended resource by which pods request such a device, before any renaming.
 
     Args:
         series: of the device.
         facts: from the node's labels.
-        asked: resources that pods of the node request.
+        requested: resources that pods of the node request.
     """
     profile = series.device.mig_profile
     if not (series.mig and profile) or facts.mig_strategy == "single":
         return NVIDIA_GPU
     names = {*facts.counts, *facts.replicas}
-    names |= {name.removesuffix(RENAMED_SUFFIX) for name in asked}
-    known = {name.removeprefix(MIG_PREFIX) for name in names if name.startswith(MIG_PREFIX)}
-    return MIG_PREFIX + spelt_as(profile.replace("+", "."), known)
+    names |= {name.removesuffix(RENAMED_SUFFIX) for name in requested}
+    profiles = {name.removeprefix(MIG_PREFIX) for name in names if name.startswith(MIG_PREFIX)}
+    return MIG_PREFIX + find_spelling(profile.replace("+", "."), profiles)
 
 
 def asks(pod: Pod, kind: str) -> bool:
@@ -202,7 +202,7 @@ def asks_shared(pod: Pod) -> bool:
     return bool(pod.gpu_groups) or any(name.endswith(RENAMED_SUFFIX) for name in pod.gpus)
 
 
-def offered(facts: NodeFacts, kind: str) -> Evidence | None:
+def label_evidence(facts: NodeFacts, kind: str) -> Evidence | None:
     """Return the evidence in the node's labels that devices of this resource are shared."""
     if kind in facts.replicas:
         return Evidence.REPLICAS
@@ -218,13 +218,13 @@ def _evidence(
     all_series: Sequence[DeviceSeries],
     past: Sequence[Holding],
     live: Mapping[PodRef, Pod],
-    asked: Collection[str],
+    requested: Collection[str],
     facts: NodeFacts,
 ) -> Evidence | None:
-    by_label = offered(facts, kind)
+    by_label = label_evidence(facts, kind)
     if by_label is not None:
         return by_label
-    if kind + RENAMED_SUFFIX in asked:
+    if kind + RENAMED_SUFFIX in requested:
         return Evidence.SPEC
     if any(series.shared for series in all_series):
         return Evidence.ROWS
@@ -238,15 +238,15 @@ def flaps(holdings: Iterable[Holding]) -> bool:
     If two exporters name one pod each, they contradict each other instead.
     """
     first: dict[str, PodRef] = {}
-    return any(first.setdefault(held.origin, held.pod) != held.pod for held in holdings)
+    return any(first.setdefault(holding.origin, holding.pod) != holding.pod for holding in holdings)
 
 
 def _by_pod(shares: Mapping[str, Share]) -> dict[PodRef, dict[str, Share]]:
-    found: dict[PodRef, dict[str, Share]] = {}
+    by_pod: dict[PodRef, dict[str, Share]] = {}
     for device, share in shares.items():
         for pod in share.pods:
-            found.setdefault(pod.ref, {})[device] = share
-    return found
+            by_pod.setdefault(pod.ref, {})[device] = share
+    return by_pod
 
 
 def _devices(all_series: Iterable[DeviceSeries]) -> dict[str, list[DeviceSeries]]:
@@ -262,18 +262,18 @@ def _devices(all_series: Iterable[DeviceSeries]) -> dict[str, list[DeviceSeries]
     return {device: its for device, its in devices.items() if device not in cut}
 
 
-def _named(
+def _named_pods(
     all_series: Iterable[DeviceSeries], live: Mapping[PodRef, Pod], past: Iterable[Holding]
 ) -> set[PodRef]:
-    named = {holding.pod for holding in past}
+    holders = {holding.pod for holding in past}
     for series in all_series:
         assignment = series.assignment
         if assignment is None or series.superseded or assignment.pod not in live:
             continue
         pod = live[assignment.pod]
         if series.received > pod.born and mismatch(assignment, pod, series.node) is None:
-            named.add(assignment.pod)
-    return named
+            holders.add(assignment.pod)
+    return holders
 
 
 def _lives(holding: Holding, live: Mapping[PodRef, Pod]) -> bool:
@@ -281,11 +281,11 @@ def _lives(holding: Holding, live: Mapping[PodRef, Pod]) -> bool:
     return pod is not None and pod.uid == holding.uid
 
 
-def _ordered(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, ...]:
+def _sort_pods(live: Mapping[PodRef, Pod], refs: Iterable[PodRef]) -> tuple[Pod, ...]:
     return tuple(live[ref] for ref in sorted(refs))
 
 
-def _whole(all_series: Sequence[DeviceSeries]) -> DeviceSeries | None:
+def _whole_series(all_series: Sequence[DeviceSeries]) -> DeviceSeries | None:
     """Combine all samples about the whole device into one device series."""
     of_device = [
         series

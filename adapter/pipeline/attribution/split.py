@@ -65,10 +65,10 @@ def shared_series(
     all_series: Sequence[DeviceSeries], shares: Mapping[str, Share]
 ) -> Iterator[DeviceSeries]:
     """Yield the series of shared devices that name only one of the sharing pods at a time."""
-    own = {series.device.id for series in all_series if series.shared and not series.own}
+    covered = {series.device.id for series in all_series if series.shared and not series.own}
     claims = {series.device.id: series.assignment for series in all_series}
     for device, share in shares.items():
-        if device not in own and share.whole is not None:
+        if device not in covered and share.whole is not None:
             assignment = claims.get(device)
             yield replace(share.whole, assignment=assignment, shared=True, superseded=False)
 
@@ -115,14 +115,14 @@ def allocation(
     pods = share.pods if share is not None else (pod,)
     if context.policy is SharingPolicy.EQUAL:
         return Allocation(measured.value / len(pods), Attribution.SPLIT)
-    weights = _remembered(pods, share, context.accounting)
+    weights = _cached_weights(pods, share, context.accounting)
     total = sum(weights.values())
     if total <= 0:
         return NO_WEIGHT
     return Allocation(measured.value * (weights[pod.ref] / total), Attribution.SPLIT)
 
 
-def _remembered(
+def _cached_weights(
     pods: Sequence[Pod], share: Share | None, accounting: Accounting
 ) -> Mapping[PodRef, float]:
     """Return the weights, computed once for all pods of a device."""
@@ -137,7 +137,7 @@ def _weights(
     pods: Sequence[Pod], share: Share | None, accounting: Accounting
 ) -> Mapping[PodRef, float]:
     """Return pod -> memory, all in one unit; empty if it is not known for all of them."""
-    used = _used(share, accounting)
+    used = _used_memory(share, accounting)
     if all(pod.ref in used for pod in pods):
         return {pod.ref: used[pod.ref] for pod in pods}
     for name in MEMORY_PARTS:
@@ -146,7 +146,7 @@ def _weights(
     return {}
 
 
-def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
+def _used_memory(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
     """Return pod -> its own used memory on the device, if that is accounted.
 
     A container's own values are added up. A value that is accounted per process is repeated for
@@ -170,7 +170,7 @@ NO_REQUEST: Final = "nothing_requested"
 SHARE_UNKNOWN: Final = "requested_share_unknown"
 
 
-def of_request(
+def part_of_request(
     allocation: Allocation, pod: Pod | None, series: DeviceSeries, facts: NodeFacts, *, shared: bool
 ) -> Allocation | str:
     """Return the part divided by the pod's requested share of the device, or why it cannot be.
@@ -196,5 +196,5 @@ def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:
     """Return 1 / the replicas that the node offers per device, if the pod requests one replica."""
     kind = resource(series, facts, pod.gpus)
     replicas = facts.replicas.get(kind, 0)
-    asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + RENAMED_SUFFIX, 0)
-    return 1.0 / replicas if replicas > 1 and asked == 1 else None
+    requested = pod.gpus.get(kind, 0) + pod.gpus.get(kind + RENAMED_SUFFIX, 0)
+    return 1.0 / replicas if replicas > 1 and requested == 1 else None

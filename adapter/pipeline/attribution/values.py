@@ -11,16 +11,16 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from adapter.pipeline.attribution.candidate import Candidate, candidate, of_device
+from adapter.pipeline.attribution.candidate import Candidate, candidate, device_candidate
 from adapter.pipeline.attribution.credibility import (
     BOARD,
     TOO_MANY,
-    asked,
+    requested_devices,
     several_clusters,
-    unbelieved,
+    unbelieved_devices,
 )
 from adapter.pipeline.attribution.latencies import latency
-from adapter.pipeline.attribution.ownpages import of_own_pages
+from adapter.pipeline.attribution.ownpages import series_of_own_pages
 from adapter.pipeline.attribution.policy import SharingPolicy
 from adapter.pipeline.attribution.reading import Absence, DeviceReading, Reading
 from adapter.pipeline.attribution.rejectedparts import Unused, withhold
@@ -33,13 +33,13 @@ from adapter.pipeline.attribution.split import (
     NodeContext,
     shared_series,
 )
-from adapter.pipeline.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
+from adapter.pipeline.attribution.unnamedpods import NO_EXPORTER, NOT_NAMED, UNNAMED
 from adapter.pipeline.catalog.formulas import hides
-from adapter.pipeline.catalog.increases import added
+from adapter.pipeline.catalog.increases import sum_increases
 from adapter.pipeline.catalog.metric import DeviceValue, Kind, Metric, Scope
-from adapter.pipeline.catalog.migprofile import normalized
+from adapter.pipeline.catalog.migprofile import normalize_activity
 from adapter.pipeline.cluster.pod import Pod
-from adapter.pipeline.devices.assignment import Mismatch, mismatch, unfit
+from adapter.pipeline.devices.assignment import Mismatch, mismatch, unfit_reason
 from adapter.pipeline.devices.crosschecks import doubt
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.series import UNSUPPORTED, DeviceSeries, Doubt
@@ -112,11 +112,11 @@ def pod_value(
             assigns the device to another pod.
         context: what is known about the pod's node.
     """
-    wrong = unfit(pod, question.options)
+    wrong = unfit_reason(pod, question.options)
     if wrong is not None:
         sick = wrong is Mismatch.UNHEALTHY
         return Absence(wrong, ", ".join(pod.unhealthy) if sick else f"pod is {pod.phase}")
-    kept: list[DeviceSeries] = []
+    counted: list[DeviceSeries] = []
     left: list[Absence] = []
     server = question.metric.scope is Scope.SERVER
     born = pod.born
@@ -127,26 +127,32 @@ def pod_value(
         if series.device.id in shares and not (series.shared or series.own):
             continue
         contested = {} if series.device.id in shares else rivals or {}
-        reason = _refused(series, pod, born, contested, question.metric)
+        reason = _refusal_reason(series, pod, born, contested, question.metric)
         if reason is None:
-            kept.append(series.after(born))
+            counted.append(series.after(born))
         else:
             left.append(Absence(reason, series.origin, series.device.id))
-    if not kept and not left and not server:
-        kept = _seen(all_series, pod, context) or _sole(pod, context)
-    if not kept and not left and not server and pod.ref in context.sharing.unplaced:
+    if not counted and not left and not server:
+        counted = _server_series(all_series, pod, context) or _sole_device(pod, context)
+    if not counted and not left and not server and pod.ref in context.sharing.unplaced:
         return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
-    if not kept:
+    if not counted:
         return _absence(left, NOT_NAMED)
-    kept = of_own_pages(kept, pod, question.metric, question.now - question.options.oldest)
-    mixed = several_clusters(kept)
+    counted = series_of_own_pages(
+        counted, pod, question.metric, question.now - question.options.oldest
+    )
+    mixed = several_clusters(counted)
     if mixed is not None:
         return replace(mixed, left_out=tuple(left))
-    whole = not server and not any(map(_SHARED, kept))
-    return _combined(kept, question, left, asked(pod) if whole else 0, pod, context)
+    whole = not server and not any(map(_SHARED, counted))
+    return _combine_devices(
+        counted, question, left, requested_devices(pod) if whole else 0, pod, context
+    )
 
 
-def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) -> list[DeviceSeries]:
+def _server_series(
+    all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext
+) -> list[DeviceSeries]:
     """Return what the pod's own server reports about devices that no exporter reports."""
     if not pod.may_hold_gpu:
         return []
@@ -160,7 +166,7 @@ def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) ->
     ]
 
 
-def _sole(pod: Pod, context: NodeContext) -> list[DeviceSeries]:
+def _sole_device(pod: Pod, context: NodeContext) -> list[DeviceSeries]:
     """Return the node's only device, which no sample assigns, if only this pod can hold it."""
     its = context.sharing.sole.get(pod.ref, ())
     return [series.after(pod.born) for series in its if series.received > pod.born]
@@ -176,10 +182,10 @@ def node_value(
     """
     cut = {series.device.board for series in all_series if series.mig}
     per_board = question.metric.per_board
-    kept = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
-    if not kept:
+    counted = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
+    if not counted:
         return Absence(NO_EXPORTER)
-    return _combined(kept, _of_whole(question), [], 0, None, context)
+    return _combine_devices(counted, _question_of_whole(question), [], 0, None, context)
 
 
 def device_value(
@@ -192,15 +198,15 @@ def device_value(
         question: what is requested.
         context: what is known about the device's node.
     """
-    return _combined(all_series, _of_whole(question), [], 0, None, context)
+    return _combine_devices(all_series, _question_of_whole(question), [], 0, None, context)
 
 
-def _of_whole(question: Question) -> Question:
+def _question_of_whole(question: Question) -> Question:
     metric = question.metric.of_device
     return question if metric is question.metric else question._replace(metric=metric)
 
 
-def _combined(
+def _combine_devices(
     all_series: Iterable[DeviceSeries],
     question: Question,
     left: list[Absence],
@@ -211,45 +217,45 @@ def _combined(
     metric, selector, options, _ = question
     devices: dict[str, list[Candidate]] = {}
     everything = selector.empty
-    named: dict[str, list[Candidate]] = {}
+    named_devices: dict[str, list[Candidate]] = {}
     unread = NOT_EXPORTED
     unused: list[Unused] = []
     for series in all_series:
-        found = _candidate(series, question, pod, context)
+        series_candidate = _candidate(series, question, pod, context)
         device = series.device.board if metric.per_board else series.device.id
-        reason = _unusable(found, question)
+        reason = _unusable_reason(series_candidate, question)
         if reason is None:
-            named.setdefault(device, []).append(found)
-        labels = {} if everything else found.labels(metric)
+            named_devices.setdefault(device, []).append(series_candidate)
+        labels = {} if everything else series_candidate.labels(metric)
         if not everything and not selector.matches(labels):
             has = ", ".join([f"{key}={value}" for key, value in sorted(labels.items())])
             left.append(Absence(NOT_SELECTED, f"it has {has}", series.device.id))
             continue
-        if found.measured is None and series.serves:
+        if series_candidate.measured is None and series.serves:
             unread = unread if reason in (NOT_EXPORTED, None) else reason
             continue  # another part of the server, such as a model without this value
         usable = devices.setdefault(device, [])
         if reason is not None:
             left.append(Absence(reason, series.origin, series.device.id))
-            unused.append(Unused(device, found, left[-1]))
+            unused.append(Unused(device, series_candidate, left[-1]))
         else:
-            usable.append(found)
+            usable.append(series_candidate)
     if pod is not None and metric.scope is not Scope.SERVER:
         withhold(devices, unused, left, metric)
-        for device, why in unbelieved(named, requested, pod, context).items():
+        for device, why in unbelieved_devices(named_devices, requested, pod, context).items():
             devices.pop(device, None)
             left.append(Absence(why, device=device))
     order = sorted(devices) if len(devices) > 1 else devices
     parts = tuple(
-        [of_device(devices[name], metric, pod).reading() for name in order if devices[name]]
+        [device_candidate(devices[name], metric, pod).reading() for name in order if devices[name]]
     )
     expected = max(requested if everything else 0, len(devices))
     if not parts:
         return _absence(left, unread)
-    return _reading(parts, expected, metric, options, tuple(left))
+    return _build_reading(parts, expected, metric, options, tuple(left))
 
 
-def _reading(
+def _build_reading(
     parts: tuple[DeviceReading, ...],
     expected: int,
     metric: Metric,
@@ -265,7 +271,11 @@ def _reading(
         detail += ", and a 0 needs all" if value == 0 else ""
         return Absence(TOO_FEW, detail, left_out=left)
     counted = metric.kind is Kind.HISTOGRAM
-    whole = added(part.increase for part in parts if part.increase is not None) if counted else None
+    whole = (
+        sum_increases(part.increase for part in parts if part.increase is not None)
+        if counted
+        else None
+    )
     if whole is not None:
         partial = len(parts) < expected
         return latency(metric, whole, parts, options, left, partial=partial)
@@ -285,18 +295,18 @@ def _candidate(
     series: DeviceSeries, question: Question, pod: Pod | None, context: NodeContext
 ) -> Candidate:
     metric = question.metric
-    measured = _measured(series, metric, normalize=context.normalized)
+    measured = _read_value(series, metric, normalize=context.normalized)
     return candidate(metric, series, measured, pod, context)
 
 
-def _measured(series: DeviceSeries, metric: Metric, *, normalize: bool) -> DeviceValue | None:
+def _read_value(series: DeviceSeries, metric: Metric, *, normalize: bool) -> DeviceValue | None:
     measured = metric.read(series)
     if normalize and measured is not None and series.mig:
-        return normalized(measured, metric, series.device.mig_profile)
+        return normalize_activity(measured, metric, series.device.mig_profile)
     return measured
 
 
-def current(
+def current_value(
     series: DeviceSeries, metric: Metric, options: TelemetryOptions, now: float, *, normalize: bool
 ) -> DeviceValue | None:
     """Return a metric's value in one device series; None if there is none or it is too old.
@@ -308,35 +318,37 @@ def current(
         now: epoch seconds.
         normalize: see :attr:`adapter.pipeline.attribution.policy.SharingOptions.normalized`.
     """
-    measured = _measured(series, metric, normalize=normalize)
-    return None if measured is None or _old(measured, options, now) else measured
+    measured = _read_value(series, metric, normalize=normalize)
+    return None if measured is None or _is_old(measured, options, now) else measured
 
 
-def _old(measured: DeviceValue, options: TelemetryOptions, now: float) -> bool:
+def _is_old(measured: DeviceValue, options: TelemetryOptions, now: float) -> bool:
     age = now - measured.time
     return age >= options.oldest or age < -_STEP
 
 
-def _unusable(found: Candidate, question: Question) -> str | None:
+def _unusable_reason(series_candidate: Candidate, question: Question) -> str | None:
     """Return why a candidate has no part in the value."""
-    if found.measured is None:
-        return doubt(question.metric, found.series) or _unread(question.metric, found.series)
-    if _old(found.measured, question.options, question.now):
+    if series_candidate.measured is None:
+        return doubt(question.metric, series_candidate.series) or _unread_reason(
+            question.metric, series_candidate.series
+        )
+    if _is_old(series_candidate.measured, question.options, question.now):
         return STALE
-    return found.allocation if isinstance(found.allocation, str) else None
+    return series_candidate.allocation if isinstance(series_candidate.allocation, str) else None
 
 
-def _unread(metric: Metric, series: DeviceSeries) -> str:
+def _unread_reason(metric: Metric, series: DeviceSeries) -> str:
     """Return why the formulas of a metric have no value for a device."""
     if series.mig:
         return NO_VALUE  # `reported` is about whole devices
-    if any(formula.exported(series) for formula in metric.formulas if hides(formula)):
+    if any(formula.is_exported(series) for formula in metric.formulas if hides(formula)):
         return NOT_SHOWN
-    exported = any(formula.exported(series) for formula in metric.formulas)
+    exported = any(formula.is_exported(series) for formula in metric.formulas)
     return NO_VALUE if exported else NOT_EXPORTED
 
 
-def _refused(
+def _refusal_reason(
     series: DeviceSeries, pod: Pod, born: float, rivals: Mapping[str, float], metric: Metric
 ) -> str | None:
     if series.cut and not metric.per_board:

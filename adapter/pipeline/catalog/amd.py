@@ -40,28 +40,28 @@ JUNCTION: Final = "gpu_junction_temperature"
 MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
 
 
-def _prefixed(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
+def _prefixed_name(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
     return (("amd_" + name, 1.0, unit),)
 
 
 def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) -> Field:
-    renamed = _prefixed(name, Unit.PERCENT)
+    renamed = _prefixed_name(name, Unit.PERCENT)
     return percent(name, mig=mig, renamed=renamed, group=group, parts=parts)
 
 
 def _vram(name: str, load: LoadDirection = LoadDirection.RISES, *, total: bool = False) -> Field:
     """``MB`` is 1,048,576 bytes here: a 192 GiB MI300X reports 196592 for 206,141,652,992."""
-    renamed = _prefixed(name, Unit.MEBIBYTES)
+    renamed = _prefixed_name(name, Unit.MEBIBYTES)
     return memory(name, Unit.MEBIBYTES, total=total, load=load, renamed=renamed, group="amd_memory")
 
 
 def _celsius(name: str) -> Field:
-    renamed = _prefixed(name, Unit.CELSIUS)
+    renamed = _prefixed_name(name, Unit.CELSIUS)
     return celsius(name, mig=Mig.FIRST, renamed=renamed, group="amd_board")
 
 
 def _watts(name: str) -> Field:
-    return watts(name, mig=Mig.FIRST, renamed=_prefixed(name, Unit.WATTS), group="amd_board")
+    return watts(name, mig=Mig.FIRST, renamed=_prefixed_name(name, Unit.WATTS), group="amd_board")
 
 
 FIELDS: Final[tuple[Field, ...]] = (
@@ -83,7 +83,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         mig=Mig.INSTANCE,
         over_devices=Combine.MIN,
         over_pods=Combine.MIN,
-        renamed=_prefixed(AMD_HEALTH, Unit.CODE),
+        renamed=_prefixed_name(AMD_HEALTH, Unit.CODE),
         divisible=False,
         load=LoadDirection.STEADY,
     ),

@@ -53,7 +53,7 @@ from adapter.pipeline.catalog.serverkind import (
     Scaling,
     ServerKind,
     cache,
-    named,
+    image_pattern,
     requests,
 )
 from adapter.pipeline.catalog.servermeasures import measures
@@ -162,7 +162,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "vllm-omni": ServerKind(
         "vLLM-Omni",
-        named("vllm-omni"),
+        image_pattern("vllm-omni"),
         8000,
         fields=(requests(_OMNI_WAITING, _OMNI), requests(_OMNI_RUNNING, _OMNI)),
         formulas={WAITING: (Scaled(_OMNI_WAITING),), RUNNING: (Scaled(_OMNI_RUNNING),)},
@@ -180,7 +180,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "vllm": ServerKind(
         "vLLM",
-        named("vllm"),
+        image_pattern("vllm"),
         8000,
         fields=(
             *(
@@ -212,7 +212,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "sglang": ServerKind(
         "SGLang",
-        named("sglang"),
+        image_pattern("sglang"),
         30000,
         note=_metrics_on("--enable-metrics"),
         fields=(
@@ -245,7 +245,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "tgi": ServerKind(
         "TGI",
-        named("text-generation-inference|tgi"),
+        image_pattern("text-generation-inference|tgi"),
         80,
         fields=(requests(TGI_WAITING, ONE_MODEL), requests(TGI_RUNNING, ONE_MODEL)),
         formulas={WAITING: (Scaled(TGI_WAITING),), RUNNING: (Scaled(TGI_RUNNING),)},
@@ -263,7 +263,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "tei": ServerKind(
         "text-embeddings-inference",
-        named("text-embeddings-inference"),
+        image_pattern("text-embeddings-inference"),
         80,
         fields=(requests(TEI_WAITING, ONE_MODEL),),
         formulas={WAITING: (Scaled(TEI_WAITING),)},
@@ -279,7 +279,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "llamacpp": ServerKind(
         "llama.cpp",
-        named(r"llama\.cpp"),
+        image_pattern(r"llama\.cpp"),
         8080,
         note=_metrics_on("--metrics") + "; as a router, path `/metrics?model=NAME`, which loads "
         "the model unless `&autoload=false` follows",
@@ -303,7 +303,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "lmdeploy": ServerKind(
         "LMDeploy",
-        named("lmdeploy"),
+        image_pattern("lmdeploy"),
         23333,
         note=_metrics_on("--enable-metrics"),
         fields=(
@@ -332,7 +332,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "fastdeploy": ServerKind(
         "FastDeploy",
-        named("fastdeploy"),
+        image_pattern("fastdeploy"),
         8000,
         note="the port in `--metrics-port`, if it is set",
         fields=(
@@ -360,7 +360,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
     ),
     "lightllm": ServerKind(
         "LightLLM",
-        named("lightllm"),
+        image_pattern("lightllm"),
         8000,
         fields=(
             requests("lightllm_queue_size", ONE_MODEL),

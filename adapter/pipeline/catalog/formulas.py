@@ -27,7 +27,7 @@ class Scaled:
         """The field."""
         return (self.field,)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes the field."""
         return device.reports(self.field)
 
@@ -57,7 +57,7 @@ class Rated:
         """The counter."""
         return (self.field,)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes the counter."""
         return device.reports(self.field)
 
@@ -82,20 +82,20 @@ class Total:
         """All fields that may be added."""
         return (*self.required, *self.optional)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes all required fields."""
         return all(map(device.reports, self.required))
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the sum, with the time of its oldest part; None if a required part is missing."""
-        found = []
+        parts = []
         for field in self.required:
             part = device.value_of(field, what)
             if part is None:
                 return None
-            found.append(part)
-        found += [part for field in self.optional if (part := device.value_of(field, what))]
-        values, times, series, fields, _ = zip(*found, strict=True)
+            parts.append(part)
+        parts += [part for field in self.optional if (part := device.value_of(field, what))]
+        values, times, series, fields, _ = zip(*parts, strict=True)
         return DeviceValue(
             sum(values) * self.factor, min(times), "+".join(series), "+".join(fields)
         )
@@ -119,7 +119,7 @@ class Counting:
         """The number, and the field beside it."""
         return (self.field, self.beside)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter counts."""
         return device.reports(self.field) or device.reports(self.beside)
 
@@ -148,9 +148,9 @@ class Unless:
         """The fields of the formula."""
         return self.formula.fields
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the formula applies and the exporter writes its fields."""
-        return not any(map(device.reports, self.others)) and self.formula.exported(device)
+        return not any(map(device.reports, self.others)) and self.formula.is_exported(device)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the formula's value; None if one of the other fields is on the page."""
@@ -174,7 +174,7 @@ class Unshown:
         """The marks."""
         return self.marks
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the page is such a page."""
         return any(map(device.reports, self.marks))
 
@@ -201,9 +201,9 @@ class Percentage:
         """The fields of the part and the whole."""
         return (*self.part.fields, *self.whole.fields)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes the fields of both."""
-        return self.part.exported(device) and self.whole.exported(device)
+        return self.part.is_exported(device) and self.whole.is_exported(device)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return percent; None if part or whole is missing or the part exceeds the whole."""
@@ -230,9 +230,9 @@ class Rest:
         """The fields of the whole and the part."""
         return (*self.whole.fields, *self.part.fields)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes the fields of both."""
-        return self.whole.exported(device) and self.part.exported(device)
+        return self.whole.is_exported(device) and self.part.is_exported(device)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the difference; None if part or whole is missing or the part exceeds the whole."""
@@ -253,7 +253,7 @@ class Presence:
 
     fields: tuple[str, ...]
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes one of the fields."""
         return any(map(device.reports, self.fields))
 

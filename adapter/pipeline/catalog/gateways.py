@@ -28,7 +28,7 @@ from adapter.pipeline.catalog.serverkind import (
     MAX_REQUESTS,
     ServerKind,
 )
-from adapter.pipeline.catalog.servermeasures import behind, measures
+from adapter.pipeline.catalog.servermeasures import measures, measures_behind
 
 _MAX_SATURATION: Final = 1e6
 """1 is the set point. The picker does not limit the value."""
@@ -156,7 +156,7 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             GATEWAY_WAITING: (Counting(QUEUE, SATURATION),),
             GATEWAY_RUNNING: (Scaled(RUNNING), Scaled(OLD_RUNNING, unless=RUNNING)),
         },
-        measures=(*_PICKER_MEASURES, *behind(_OLD_PICKER_MEASURES, _PICKER_MEASURES)),
+        measures=(*_PICKER_MEASURES, *measures_behind(_OLD_PICKER_MEASURES, _PICKER_MEASURES)),
         names=("llm_d_", "inference_extension_", "inference_objective_", "inference_pool_"),
         scaling=None,
     ),

@@ -64,14 +64,14 @@ class Increase:
 
     @cached_property
     def _cumulative(self) -> tuple[float, ...]:
-        return cumulative(self.counts)
+        return cumulative_counts(self.counts)
 
     def below(self, bound: float) -> float | None:
         """Return how many values are at or below a bound; None if its bucket has some beside it."""
-        at = bisect_left(self.bounds, bound)
-        if at < len(self.bounds) and self.bounds[at] == bound:
-            return self._cumulative[at]
-        return None if self.counts[at] else self._cumulative[at]
+        index = bisect_left(self.bounds, bound)
+        if index < len(self.bounds) and self.bounds[index] == bound:
+            return self._cumulative[index]
+        return None if self.counts[index] else self._cumulative[index]
 
     @property
     def mean(self) -> float | None:
@@ -113,7 +113,7 @@ class Increase:
         return Increase(self.start, self.end, tuple(bounds), counts, self.total)
 
 
-def added(increases: Iterable[Increase]) -> Increase | None:
+def sum_increases(increases: Iterable[Increase]) -> Increase | None:
     """Return the sum of increases, in any order; None if there is none.
 
     It has the bounds below which the counts of all are known: a server without a request does not
@@ -122,30 +122,32 @@ def added(increases: Iterable[Increase]) -> Increase | None:
     every = list(increases)
     if not every:
         return None
-    asked = [one for one in every if one.count] or every
-    bounds = known_bounds(asked)
-    parts = [one.at(bounds) for one in asked]
-    totals = [one.total for one in asked]
-    known = [total for total in totals if total is not None]
+    busy = [increase for increase in every if increase.count] or every
+    bounds = known_bounds(busy)
+    parts = [increase.at(bounds) for increase in busy]
+    totals = [increase.total for increase in busy]
+    known_totals = [total for total in totals if total is not None]
     return Increase(
-        min(one.start for one in every),
-        min(one.end for one in every),
+        min(increase.start for increase in every),
+        min(increase.end for increase in every),
         bounds,
-        tuple(map(sum, zip(*(one.counts for one in parts), strict=True))),
-        sum(sorted(known)) if len(known) == len(totals) else None,
+        tuple(map(sum, zip(*(increase.counts for increase in parts), strict=True))),
+        sum(sorted(known_totals)) if len(known_totals) == len(totals) else None,
     )
 
 
 def known_bounds(increases: Sequence[Increase]) -> tuple[float, ...]:
     """Return the bounds of increases below which the counts of all are known, ascending."""
-    kinds = {one.bounds for one in increases}
+    kinds = {increase.bounds for increase in increases}
     if len(kinds) == 1:
         return kinds.pop()
     every = sorted(set().union(*kinds))
-    return tuple(bound for bound in every if all(one.below(bound) is not None for one in increases))
+    return tuple(
+        bound for bound in every if all(increase.below(bound) is not None for increase in increases)
+    )
 
 
-def between(
+def increase_between(
     rows: Sequence[tuple[float, Sequence[float], float | None]], bounds: Sequence[float]
 ) -> Increase:
     """Return the increase over the pages of one server.
@@ -166,8 +168,8 @@ def between(
         fell = fell or (now_sum is not None and before_sum is not None and now_sum < before_sum)
         base: Sequence[float] = [0.0] * len(now) if fell else before
         gained = [new - old for new, old in zip(now, base, strict=True)]
-        for at, (upper, lower) in enumerate(zip(gained, (0.0, *gained), strict=False)):
-            counts[at] += max(0.0, upper - lower)
+        for index, (upper, lower) in enumerate(zip(gained, (0.0, *gained), strict=False)):
+            counts[index] += max(0.0, upper - lower)
         if total is not None and now_sum is not None and (fell or before_sum is not None):
             total += now_sum if fell or before_sum is None else now_sum - before_sum
         else:
@@ -176,6 +178,6 @@ def between(
     return Increase(rows[0][0], rows[-1][0], tuple(bounds), tuple(counts), total)
 
 
-def cumulative(counts: Iterable[float]) -> tuple[float, ...]:
+def cumulative_counts(counts: Iterable[float]) -> tuple[float, ...]:
     """Return the counts of buckets as a page writes them: each with all buckets below it."""
     return tuple(accumulate(counts))

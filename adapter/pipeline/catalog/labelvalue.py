@@ -30,9 +30,9 @@ def label_value(text: str) -> str:
 def _label_value(text: str) -> str:
     if _VALID.fullmatch(text):
         return text
-    value = _valid(text)
+    value = _valid_text(text)
     if len(value) > _LONGEST:
-        value = _valid(text.rpartition("/")[2])[-_LONGEST:].strip(_ENDS)
+        value = _valid_text(text.rpartition("/")[2])[-_LONGEST:].strip(_ENDS)
     return value
 
 
@@ -40,6 +40,6 @@ _remembered = lru_cache(maxsize=4096)(_label_value)
 """Uses at most 4 MB, because long texts are not cached."""
 
 
-def _valid(text: str) -> str:
-    kept = _FOREIGN.sub("", text.translate(_JOINTS)).strip(_ENDS)
-    return "-".join(kept.split())
+def _valid_text(text: str) -> str:
+    cleaned = _FOREIGN.sub("", text.translate(_JOINTS)).strip(_ENDS)
+    return "-".join(cleaned.split())

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from adapter.pipeline.catalog.requestwindow import Latency
-from adapter.pipeline.catalog.servermeasures import of_gateway
+from adapter.pipeline.catalog.servermeasures import gateway_metric
 
 _MOST: Final[Mapping[Latency, int]] = {
     Latency.FIRST_TOKEN: 60,
@@ -28,7 +28,7 @@ _TENTHS: Final = 5
 def latency_of(metric: str) -> Latency | None:
     """Return the latency of which a metric, or a gateway's one, is a statistic; None for others."""
     latency, _, _ = metric.rpartition("_")
-    return next((one for one in Latency if latency in (one.value, of_gateway(one.value))), None)
+    return next((one for one in Latency if latency in (one.value, gateway_metric(one.value))), None)
 
 
 def likely_target(metric: str, number: Decimal) -> str | None:

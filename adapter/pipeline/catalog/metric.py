@@ -149,7 +149,7 @@ class Formula(Protocol):
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that the formula reads."""
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         """Return whether the exporter writes samples of every field that a value needs."""
 
 
@@ -174,7 +174,7 @@ class Metric:
         promised: the value depends on a latency promise, which the query states instead of devices
             (:mod:`adapter.answers.promises`). It has no formulas.
         expects: the metric of which this is what it will not exceed
-            (:mod:`adapter.pipeline.catalog.expected`); empty for a measured one.
+            (:mod:`adapter.pipeline.catalog.expectedmetrics`); empty for a measured one.
     """
 
     name: str

@@ -29,11 +29,11 @@ def instead_on_mig(name: str) -> str | None:
     metric = catalog.metrics.get(name)
     if metric is None or metric.scope is not Scope.DEVICE or metric.name == _COUNT:
         return None
-    if not metric.formulas or any(_on_mig(catalog, formula) for formula in metric.formulas):
+    if not metric.formulas or any(_exists_on_mig(catalog, formula) for formula in metric.formulas):
         return None
-    own = _fields(metric)
+    fields = _fields(metric)
     for other, more in _INSTEAD:
-        if own & (_fields(catalog.metrics[other]) | set(more)):
+        if fields & (_fields(catalog.metrics[other]) | set(more)):
             return other
     return ""
 
@@ -42,7 +42,7 @@ def _fields(metric: Metric) -> set[str]:
     return {field for formula in metric.formulas for field in formula.fields}
 
 
-def _on_mig(catalog: Catalog, formula: Formula) -> bool:
+def _exists_on_mig(catalog: Catalog, formula: Formula) -> bool:
     if getattr(formula, "mig", None) is False:
         return False
     fields = (catalog.fields.get(name) for name in formula.fields)

@@ -50,14 +50,14 @@ class _Parts(NamedTuple):
         return rounded and (self.slices, self.attributes) == (other.slices, other.attributes)
 
 
-def spelt_as(profile: str, known: Iterable[str]) -> str:
+def find_spelling(profile: str, known_profiles: Iterable[str]) -> str:
     """Return which of the known names means a profile; the profile's own name if none or several.
 
     Args:
         profile: as in a resource's name: with ``.`` for ``+``.
-        known: the profiles that pods of the node request or that the node offers.
+        known_profiles: the profiles that pods of the node request or that the node offers.
     """
-    parts, names = _parts(profile), set(known)
+    parts, names = _parts(profile), set(known_profiles)
     if parts is None or profile in names:
         return profile
     same = [name for name in names if (other := _parts(name)) and parts.is_same(other)]
@@ -103,7 +103,7 @@ def profile_memory(profile: str) -> float | None:
     return None if parts is None else parts.gigabytes * 1e9
 
 
-def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:
+def normalize_activity(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:
     """Return engine activity in percent of what the profile allows.
 
     The value is returned unchanged if the profile's maximum is not known, if the value exceeds

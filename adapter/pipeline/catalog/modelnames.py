@@ -19,5 +19,5 @@ def is_of(model: str, name: str) -> bool:
     """
     words, some = words_of(model), words_of(name)
     return bool(some) and any(
-        words[at : at + len(some)] == some for at in range(len(words) - len(some) + 1)
+        words[index : index + len(some)] == some for index in range(len(words) - len(some) + 1)
     )

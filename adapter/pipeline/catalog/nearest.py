@@ -35,15 +35,17 @@ def nearest_metric(name: str, served: Iterable[str]) -> str:
         name: the unknown name.
         served: the metrics that exist.
     """
-    if (found := _ON_GKE.fullmatch(name)) is not None:
-        name = found[1]
+    if (match := _ON_GKE.fullmatch(name)) is not None:
+        name = match[1]
     names = sorted(served)
-    own = [each for each in names if each in _NEUTRAL or each not in _CATALOG.metrics]
-    wanted = _folded(name)
-    if len(wanted) >= _SHORTEST and (longer := [each for each in own if each.startswith(wanted)]):
+    preferred = [metric for metric in names if metric in _NEUTRAL or metric not in _CATALOG.metrics]
+    wanted = _fold_name(name)
+    if len(wanted) >= _SHORTEST and (
+        longer := [metric for metric in preferred if metric.startswith(wanted)]
+    ):
         return min(longer, key=len)
-    for some in (own, [each for each in names if each in _PRINCIPAL]):
-        folded = {_folded(each): each for each in some}
+    for some in (preferred, [metric for metric in names if metric in _PRINCIPAL]):
+        folded = {_fold_name(metric): metric for metric in some}
         for close in nearest(wanted, folded, 1, cutoff=_CUTOFF):
             if nearest(_begin(wanted), [_begin(close)], 1, cutoff=_CUTOFF_OF_BEGIN):
                 return folded[close]
@@ -54,5 +56,5 @@ def _begin(name: str) -> str:
     return name.partition("_")[0]
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.lower().replace("-", "_").replace("utilisation", "utilization")

@@ -244,7 +244,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     # Not the names of the servers: a sum over a namespace would count a request twice.
     _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
     _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
-    *servermeasures.metrics_of(serverkinds.measured()),
+    *servermeasures.metrics_of(serverkinds.measured_formulas()),
     Metric(
         SLO_RATIO,
         Unit.RATIO,

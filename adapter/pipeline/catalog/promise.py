@@ -111,8 +111,8 @@ def _bound(key: str, value: str) -> LatencyBound:
         )
     name = _KEY.fullmatch(key)
     if name is None or name[1] not in LATENCIES or name[2] not in QUANTILES:
-        known = f"{', '.join(LATENCIES)} with {', '.join(QUANTILES)}"
-        raise PromiseError(f"promise {key!r} is not known: write one of {known}, {_EXAMPLE}")
+        choices = f"{', '.join(LATENCIES)} with {', '.join(QUANTILES)}"
+        raise PromiseError(f"promise {key!r} is not known: write one of {choices}, {_EXAMPLE}")
     amount = _VALUE.fullmatch(value.strip())
     if amount is None:
         raise PromiseError(f"promise {key}: {value!r} is not a duration: write {_EXAMPLE}")

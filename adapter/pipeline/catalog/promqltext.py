@@ -34,10 +34,10 @@ def complaint(expression: str) -> str | None:
         return "has a quote that is not closed"
     if _NUMBER.fullmatch(bare.strip()):
         return "is a number: write an expression that gives a series per pod"
-    return _unbalanced(bare)
+    return _unbalanced_bracket(bare)
 
 
-def aggregated(expression: str) -> tuple[str, str] | None:
+def parse_aggregate(expression: str) -> tuple[str, str] | None:
     """Return how an expression combines one series, and the series; None for other expressions.
 
     ``avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm.*"})`` is the ``mean``. The form is empty without an
@@ -45,7 +45,7 @@ def aggregated(expression: str) -> tuple[str, str] | None:
     """
     bare = _TEXT.sub('""', expression).strip()
     simple = _SIMPLE.fullmatch(bare)
-    if simple is None or _unbalanced(bare) is not None:
+    if simple is None or _unbalanced_bracket(bare) is not None:
         return None
     return _FORMS.get(simple["how"] or "", ""), simple["series"]
 
@@ -55,7 +55,7 @@ def words(expression: str) -> frozenset[str]:
     return frozenset(_NAME.findall(_TEXT.sub('""', expression)))
 
 
-def _unbalanced(expression: str) -> str | None:
+def _unbalanced_bracket(expression: str) -> str | None:
     opened: list[str] = []
     for sign in expression:
         if sign in _CLOSING.values():

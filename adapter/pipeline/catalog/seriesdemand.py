@@ -44,9 +44,9 @@ class SeriesDemand:
 
     def always(self, metrics: Iterable[str]) -> None:
         """Read the series of these metrics although nobody asks: a recording has them."""
-        kept = frozenset[str]().union(*(self._needed.get(metric, ()) for metric in metrics))
-        self._rest |= kept
-        self.series |= kept
+        series = frozenset[str]().union(*(self._needed.get(metric, ()) for metric in metrics))
+        self._rest |= series
+        self.series |= series
 
     def of(self, namespace: str) -> Container[str]:
         """Return the series that are read of the pods of a namespace."""
@@ -73,13 +73,13 @@ class SeriesDemand:
         if not self._asked or abs(now - self._looked) < _LOOK:
             return
         self._looked = now
-        silent = [key for key, at in self._asked.items() if abs(now - at) > PATIENCE]
+        silent = [key for key, moment in self._asked.items() if abs(now - moment) > PATIENCE]
         for key in silent:
             del self._asked[key], self._since[key]
         if not silent:
             return
         self._own = {}
         for namespace, metric in self._asked:
-            known = self._own.get(namespace, self._rest)
-            self._own[namespace] = known | self._needed[metric]
+            series = self._own.get(namespace, self._rest)
+            self._own[namespace] = series | self._needed[metric]
         self.series &= self._rest.union(*self._own.values())

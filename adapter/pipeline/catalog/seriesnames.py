@@ -51,7 +51,7 @@ def aliases(name: str, scope: Scope) -> list[str]:
         if scope is Scope.SERVER:
             forms += ["ray_" + plain, "ray_" + name]
             forms += ["kserve_" + name] if name.startswith("vllm:") else []
-    return list(dict.fromkeys(form for one in forms for form in (one, one.lower())))
+    return list(dict.fromkeys(alias for form in forms for alias in (form, form.lower())))
 
 
 def with_units(name: str, factor: float, unit: Unit, kind: Kind) -> Iterator[tuple[str, float]]:
@@ -66,9 +66,9 @@ def with_units(name: str, factor: float, unit: Unit, kind: Kind) -> Iterator[tup
         kind: of the field. A counter's name also ends in ``_total``.
     """
     last = name.rpartition("_")[2]
-    own = last.lower() if last.lower() in _UNITS else None
+    own_unit = last.lower() if last.lower() in _UNITS else None
     for suffix, into in _SUFFIXES[unit].items():
-        if last == suffix or own not in (None, suffix) or (own and into != factor):
+        if last == suffix or own_unit not in (None, suffix) or (own_unit and into != factor):
             continue
         yield f"{name}_{suffix}", into
         if kind is Kind.RATE:

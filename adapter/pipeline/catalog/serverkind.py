@@ -82,7 +82,7 @@ class ServerKind:
         return GATEWAY_WAITING if self.gateway else WAITING
 
 
-def named(names: str) -> re.Pattern[str]:
+def image_pattern(names: str) -> re.Pattern[str]:
     """Return the pattern of images whose last part begins with one of the names.
 
     Args:

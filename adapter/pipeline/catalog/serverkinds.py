@@ -46,19 +46,19 @@ def formulas(metric: str) -> tuple[Formula, ...]:
     return tuple(formula for kind in _READ for formula in kind.formulas.get(metric, ()))
 
 
-def measured() -> dict[str, tuple[Formula, ...]]:
+def measured_formulas() -> dict[str, tuple[Formula, ...]]:
     """Return what kinds count about their requests: metric -> ways to compute it."""
-    found: dict[str, tuple[Formula, ...]] = {}
+    ways: dict[str, tuple[Formula, ...]] = {}
     for kind in _READ:
         for metric, _, formula in kind.measures:
-            found[metric] = (*found.get(metric, ()), formula)
-    return found
+            ways[metric] = (*ways.get(metric, ()), formula)
+    return ways
 
 
 def shown_latencies(kind: ServerKind) -> frozenset[Latency]:
     """Return the latencies that a server of a kind has histograms of, or one of its engines has."""
     kinds = (kind, *(KINDS[engine] for engine in kind.engines))
-    names = {measure.metric for one in kinds for measure in one.measures}
+    names = {measure.metric for server in kinds for measure in server.measures}
     return frozenset(latency for latency in Latency if latency in names)
 
 
@@ -82,16 +82,16 @@ def kind_of_image(image: str) -> ServerKind | None:
 
 def kind_of_field(name: str) -> ServerKind | None:
     """Return the kind of server whose page has a field of this name; None if there is none."""
-    return next((kind for kind in _READ if any(own.name == name for own in kind.fields)), None)
+    return next((kind for kind in _READ if any(field.name == name for field in kind.fields)), None)
 
 
 def looks_like(names: Iterable[str]) -> str:
     """Return which program writes series of these names, in words; empty if it is not known."""
-    known = tuple(names)
+    series_names = tuple(names)
     for title, prefixes in OTHERS.items():
-        if any(name.startswith(prefixes) for name in known):
+        if any(name.startswith(prefixes) for name in series_names):
             return f"{title}, whose requests the adapter does not read"
     for kind in _READ:
-        if kind.names and any(name.startswith(kind.names) for name in known):
+        if kind.names and any(name.startswith(kind.names) for name in series_names):
             return f"{kind.title}, which is supported, but without the series of its requests"
     return ""

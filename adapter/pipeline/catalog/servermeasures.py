@@ -63,7 +63,7 @@ GATEWAY: Final = "inference_gateway_"
 """How the names of metrics of gateways begin."""
 
 
-def of_gateway(metric: str) -> str:
+def gateway_metric(metric: str) -> str:
     """Return the name that a metric of servers has for gateways.
 
     The names differ, so that a sum or a quantile over a namespace counts no request twice.
@@ -125,7 +125,7 @@ def measures(
     ]
     return tuple(
         Measure(
-            of_gateway(metric) if gateway else metric,
+            gateway_metric(metric) if gateway else metric,
             replace(field, chosen_labels=chosen_labels),
             Unless(Scaled(field.name), unless) if unless else Scaled(field.name),
         )
@@ -133,7 +133,7 @@ def measures(
     )
 
 
-def behind(older: tuple[Measure, ...], newer: tuple[Measure, ...]) -> tuple[Measure, ...]:
+def measures_behind(older: tuple[Measure, ...], newer: tuple[Measure, ...]) -> tuple[Measure, ...]:
     """Return older measures, each of which counts only on a page without the newer one.
 
     For a page that writes both, with more labels under the newer name than under the older one.
@@ -196,11 +196,11 @@ def metrics_of(measured: Mapping[str, tuple[Formula, ...]]) -> Iterator[Metric]:
     Args:
         measured: the name, without a latency's statistic -> ways to compute it.
     """
-    for latency in (name for one in Latency for name in (one.value, of_gateway(one))):
+    for latency in (name for one in Latency for name in (one.value, gateway_metric(one))):
         if latency in measured:
             yield from _statistics(latency, measured[latency])
     for metric, unit in _UNITS.items():
-        for name in (metric, of_gateway(metric)):
+        for name in (metric, gateway_metric(metric)):
             if name in measured:
                 yield _metric(name, unit, Kind.RATE, Combine.SUM, measured[name])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from weakref import WeakValueDictionary
 
-from adapter.pipeline.catalog.expected import expected
+from adapter.pipeline.catalog.expectedmetrics import expected_metrics
 from adapter.pipeline.catalog.field import Field, Mig, Role, Spelling
 from adapter.pipeline.catalog.formulas import Rated, Scaled, Unless
 from adapter.pipeline.catalog.layout import Layout
@@ -42,41 +42,41 @@ class Catalog:
             for spelling in _spellings(field):
                 by_series.setdefault(spelling.series, []).append(spelling)
         self.label_variants: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
-            series: tuple((f"{s.name} {s.field.name}", s) for s in found)
-            for series, found in by_series.items()
-            if len(found) > 1 or found[0].field.where
+            series: tuple((f"{s.name} {s.field.name}", s) for s in spellings)
+            for series, spellings in by_series.items()
+            if len(spellings) > 1 or spellings[0].field.where
         }
         """Series of several fields that labels distinguish -> (internal name, spelling) of each."""
         self.spellings: Mapping[str, Spelling] = {
-            series: found[0]
-            for series, found in by_series.items()
+            series: spellings[0]
+            for series, spellings in by_series.items()
             if series not in self.label_variants
         } | dict(variant for variants in self.label_variants.values() for variant in variants)
         """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
         self.series: frozenset[str] = frozenset(
             series
-            for series, found in by_series.items()
-            if not all(spelling.field.on_demand for spelling in found)
+            for series, spellings in by_series.items()
+            if not all(spelling.field.on_demand for spelling in spellings)
         )
         """Every series name that is read although nobody asks for it."""
         self._histograms = {
             series: spelling
-            for series, found in by_series.items()
-            for spelling in found
+            for series, spellings in by_series.items()
+            for spelling in spellings
             if spelling.role is Role.BUCKET
         }
         self._buckets: WeakValueDictionary[tuple[str, float], Spelling] = WeakValueDictionary()
         """The buckets that some history has: a page may have any bounds."""
         self.suffixed: frozenset[str] = frozenset(
-            series for series, found in by_series.items() if all(s.suffixed for s in found)
+            series for series, spellings in by_series.items() if all(s.suffixed for s in spellings)
         )
         """Those of them to which an OpenTelemetry collector or receiver has appended a unit."""
         self.groups: Mapping[str, tuple[str, ...]] = _groups(by_series)
         """Groups of series names, each fetched by one Prometheus query."""
-        verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
+        verbatim = {metric.name: metric for field in fields for metric in _verbatim_metrics(field)}
         self.metrics: Mapping[str, Metric] = verbatim | {metric.name: metric for metric in metrics}
         """API name -> metric."""
-        expectations = expected(metrics, self.metrics) if expecting else {}
+        expectations = expected_metrics(metrics, self.metrics) if expecting else {}
         self.expected: Mapping[str, str] = {n: m.expects for n, m in expectations.items()}
         """Name of a metric that is expected -> name of the measured one."""
         self.metrics = {**self.metrics, **expectations}
@@ -85,7 +85,9 @@ class Catalog:
 
         0 if only a rate uses the field: it needs one sample from before the window.
         """
-        self.on_demand: Mapping[str, frozenset[str]] = _on_demand(self.metrics.values(), by_series)
+        self.on_demand: Mapping[str, frozenset[str]] = _on_demand_series(
+            self.metrics.values(), by_series
+        )
         """Metric that is read on demand -> the series names that it needs."""
         self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
         self._fields, self._metrics, self._expecting = tuple(fields), tuple(metrics), expecting
@@ -98,7 +100,7 @@ class Catalog:
             (*self._fields, *fields), (*self._metrics, *metrics), expecting=self._expecting
         )
 
-    def measured(self) -> Catalog:
+    def without_expected(self) -> Catalog:
         """Return this catalogue without what metrics will not exceed."""
         return Catalog(self._fields, self._metrics, expecting=False)
 
@@ -112,12 +114,12 @@ class Catalog:
         every = self._histograms.get(series)
         if every is None:
             return None
-        known = self._buckets.get((series, bound))
-        if known is None:
+        spelling = self._buckets.get((series, bound))
+        if spelling is None:
             name, into = f'{series}{{le="{bound:g}"}}', every.factor
-            known = Spelling(name, 1.0, every.field, role=Role.BUCKET, bound=bound * into)
-            self._buckets[series, bound] = known
-        return known
+            spelling = Spelling(name, 1.0, every.field, role=Role.BUCKET, bound=bound * into)
+            self._buckets[series, bound] = spelling
+        return spelling
 
     def span(self, columns: Layout, window: float, oldest: float) -> float:
         """Return the seconds of samples that a device with these columns must keep.
@@ -193,7 +195,7 @@ def _of_histogram(field: Field) -> Iterator[Spelling]:
             yield Spelling(alias + role, into, field, role=role)
 
 
-def _verbatim(field: Field) -> Iterable[Metric]:
+def _verbatim_metrics(field: Field) -> Iterable[Metric]:
     """Yield a metric per name and alias: some HPAs on GKE fail with upper case."""
     if field.series or field.on_demand:
         return
@@ -222,7 +224,7 @@ def _groups(by_series: Mapping[str, Sequence[Spelling]]) -> dict[str, tuple[str,
     return {group: tuple(names) for group, names in groups.items()}
 
 
-def _on_demand(
+def _on_demand_series(
     metrics: Iterable[Metric], by_series: Mapping[str, Sequence[Spelling]]
 ) -> dict[str, frozenset[str]]:
     of_field: dict[str, set[str]] = {}

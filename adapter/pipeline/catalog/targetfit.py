@@ -155,105 +155,107 @@ def selector_with(selector: Mapping[str, Any] | None, aggregate: str) -> dict[st
     return selector
 
 
-def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
+def misfits(target: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
     """Yield what does not fit, the most important first.
 
     Args:
-        asked: the metric and its target.
+        target: the metric and its target.
         averaged: the controller itself takes the mean over the pods, as for a Pods metric.
     """
-    if (wrong := _instances(asked) or _direction(asked)) is not None:
+    if (wrong := _instances(target) or _direction(target)) is not None:
         yield wrong
         return
-    if (grouped := _group(asked, averaged=averaged)) is not None:
+    if (grouped := _group(target, averaged=averaged)) is not None:
         yield grouped
-    if asked.number is None or asked.number <= 0:
+    if target.number is None or target.number <= 0:
         return  # the API server, or the scaler, refuses it
-    form = None if averaged else _form(asked)
+    form = None if averaged else _form(target)
     if form is not None:
         yield form
         if form.kind is MisfitKind.SUM:
             return  # the number is a total
-    if _of_a_pod(asked) and (found := _unit(asked) or _range(asked)) is not None:
-        yield found
+    if _is_of_pod(target) and (misfit := _unit(target) or _range(target)) is not None:
+        yield misfit
 
 
-def _instances(asked: AskedTarget) -> Misfit | None:
-    instead = instead_on_mig(asked.name) if asked.on_mig and asked.own is not False else None
+def _instances(target: AskedTarget) -> Misfit | None:
+    instead = instead_on_mig(target.name) if target.on_mig and target.own is not False else None
     if instead is None:
         return None
-    text = f"{asked.name} does not exist for MIG instances, which the pods hold: it has no value"
+    text = f"{target.name} does not exist for MIG instances, which the pods hold: it has no value"
     if instead == _UTILIZATION:
         text += f"; {instead} has one, by DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-    return _replaced(MisfitKind.MIG, text, instead or _UTILIZATION)
+    return _misfit_of_metric(MisfitKind.MIG, text, instead or _UTILIZATION)
 
 
-def _replaced(kind: MisfitKind, text: str, metric: str) -> Misfit:
+def _misfit_of_metric(kind: MisfitKind, text: str, metric: str) -> Misfit:
     """Return what is wrong, with a metric that does not have it."""
     words = f"scale on another metric, such as {metric}, with a target in its unit"
     return Misfit(kind, text, metric=metric, words=words)
 
 
-def _direction(asked: AskedTarget) -> Misfit | None:
-    if asked.load is LoadDirection.FALLS:
-        text = f"{asked.name} falls as the load rises: the HPA adds replicas while there is no work"
-        return _replaced(MisfitKind.FALLS, text, _INSTEAD[asked.load])
-    if asked.load is LoadDirection.STEADY:
-        text = f"{asked.name} does not follow the load, so replicas do not bring it to its target"
-        return _replaced(MisfitKind.STEADY, text, _INSTEAD[asked.load])
+def _direction(target: AskedTarget) -> Misfit | None:
+    if target.load is LoadDirection.FALLS:
+        text = (
+            f"{target.name} falls as the load rises: the HPA adds replicas while there is no work"
+        )
+        return _misfit_of_metric(MisfitKind.FALLS, text, _INSTEAD[target.load])
+    if target.load is LoadDirection.STEADY:
+        text = f"{target.name} does not follow the load, so replicas do not bring it to its target"
+        return _misfit_of_metric(MisfitKind.STEADY, text, _INSTEAD[target.load])
     return None
 
 
-def _group(asked: AskedTarget, *, averaged: bool) -> Misfit | None:
+def _group(target: AskedTarget, *, averaged: bool) -> Misfit | None:
     """Return what is wrong for a replica that is a group of pods."""
-    if asked.selects is Selects.MEMBERS and (averaged or asked.type == VALUE):
+    if target.selects is Selects.MEMBERS and (averaged or target.type == VALUE):
         return Misfit(
             MisfitKind.MEMBERS,
             "the selector of the scaled object matches every pod of a group, and the HPA "
-            f"multiplies their number by {asked.name} / target: it asks for too many groups",
+            f"multiplies their number by {target.name} / target: it asks for too many groups",
             words="scale on the sum of an External metric (workload=NAME) with type AverageValue, "
             "and a target for one pod times the pods of a group "
             "(docs/recipes/leaderworkerset.md)",
         )
-    leaders = asked.selects is Selects.LEADERS and averaged and not asked.of_groups
-    if not leaders or asked.scope is not Scope.DEVICE:
+    leaders = target.selects is Selects.LEADERS and averaged and not target.of_groups
+    if not leaders or target.scope is not Scope.DEVICE:
         return None
     return Misfit(
         MisfitKind.LEADERS,
-        f"{asked.name} is read of the leaders only, because the selector of the scaled object "
+        f"{target.name} is read of the leaders only, because the selector of the scaled object "
         "matches no worker: the HPA scales in while the leaders are idle and the workers are busy",
         aggregate=Combine.MEAN.value,
     )
 
 
-def _form(asked: AskedTarget) -> Misfit | None:
-    latency = latency_of(asked.name) is not None
-    if asked.form == SUM:
-        if latency and asked.own is False:
+def _form(target: AskedTarget) -> Misfit | None:
+    latency = latency_of(target.name) is not None
+    if target.form == SUM:
+        if latency and target.own is False:
             return Misfit(
                 MisfitKind.SUM,
-                f"{asked.name} is a sum: the latency times the pods that have it, which are not "
+                f"{target.name} is a sum: the latency times the pods that have it, which are not "
                 "those that are scaled",
                 aggregate=Combine.MEAN.value,
                 words="ask for aggregate: mean, with a target of type Value",
             )
-        if asked.type != VALUE or asked.own is False:
+        if target.type != VALUE or target.own is False:
             return None
         return Misfit(
             MisfitKind.SUM,
-            f"{asked.name} is the sum over the pods, and its target has type Value: each new "
+            f"{target.name} is the sum over the pods, and its target has type Value: each new "
             "replica raises the sum, so the HPA goes to its maximum",
             type=AVERAGE,
         )
-    counted = asked.high is None and not latency  # such as the queue of one gateway
-    if asked.type != AVERAGE or (asked.own is False and counted):
+    counted = target.high is None and not latency  # such as the queue of one gateway
+    if target.type != AVERAGE or (target.own is False and counted):
         return None
     text = (
-        f"{asked.name} is the {_word(asked.form)} over the pods, and its target has type "
+        f"{target.name} is the {_word(target.form)} over the pods, and its target has type "
         "AverageValue: the HPA asks for value / target replicas"
     )
-    if asked.high is not None and asked.number is not None:
-        most = Decimal(asked.high) / asked.number
+    if target.high is not None and target.number is not None:
+        most = Decimal(target.high) / target.number
         text += f", so for {int(most.to_integral_value(ROUND_CEILING))} at most"
     return Misfit(MisfitKind.LEVEL, text, type=VALUE)
 
@@ -262,44 +264,47 @@ def _word(form: str) -> str:
     return {"max": "maximum", "min": "minimum"}.get(form, form)
 
 
-def _of_a_pod(asked: AskedTarget) -> bool:
+def _is_of_pod(target: AskedTarget) -> bool:
     """Return whether the number is one that the value of a pod, or a mean of them, can have."""
-    grouped = asked.selects is not Selects.ALL
-    if asked.form != SUM or (asked.own and not grouped):
+    grouped = target.selects is not Selects.ALL
+    if target.form != SUM or (target.own and not grouped):
         return True
     if grouped:
         return False  # the target is that of a group
     # Many pods of another workload may be behind each replica.
-    high, number = asked.high, asked.number
-    return asked.own is None and (
+    high, number = target.high, target.number
+    return target.own is None and (
         high is None or number is None or number < high or number >= _FAR * high
     )
 
 
-def _unit(asked: AskedTarget) -> Misfit | None:
-    assert asked.number is not None  # noqa: S101 - the caller has checked
-    other = other_unit(asked.unit, asked.number)
+def _unit(target: AskedTarget) -> Misfit | None:
+    assert target.number is not None  # noqa: S101 - the caller has checked
+    other = other_unit(target.unit, target.number)
     if other is None:
         return None
     words, better = other
-    return Misfit(MisfitKind.UNIT, f"the target of {asked.name} means {words}", number=better)
+    return Misfit(MisfitKind.UNIT, f"the target of {target.name} means {words}", number=better)
 
 
-def _range(asked: AskedTarget) -> Misfit | None:
-    if asked.number is not None and (meant := likely_target(asked.name, asked.number)) is not None:
-        text = f"the target of {asked.name} is {_text(asked.number)} s: it never scales out"
+def _range(target: AskedTarget) -> Misfit | None:
+    if (
+        target.number is not None
+        and (meant := likely_target(target.name, target.number)) is not None
+    ):
+        text = f"the target of {target.name} is {_text(target.number)} s: it never scales out"
         return Misfit(MisfitKind.RANGE, text, number=meant)
-    high, target = asked.high, asked.number
-    if high is None or target is None or target < high:
+    high, number = target.high, target.number
+    if high is None or number is None or number < high:
         return None
     better = "70"
-    if asked.unit is Unit.RATIO:
+    if target.unit is Unit.RATIO:
         # A percentage as the target of a ratio: 70 means 0.7.
-        percent = min(target, Decimal(99)) if target > 1 else Decimal(70)
+        percent = min(number, Decimal(99)) if number > 1 else Decimal(70)
         better = f"{int(percent * 10)}m"
-    limit = "never above" if target > high else "at most"
+    limit = "never above" if number > high else "at most"
     text = (
-        f"{asked.name} is {limit} {high:g}, and its target is {_text(target)}: it never scales out"
+        f"{target.name} is {limit} {high:g}, and its target is {_text(number)}: it never scales out"
     )
     return Misfit(MisfitKind.RANGE, text, number=better)
 

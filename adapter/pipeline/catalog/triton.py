@@ -36,8 +36,8 @@ from adapter.pipeline.catalog.serverkind import (
     Scaling,
     ServerKind,
     cache,
+    image_pattern,
     mark,
-    named,
     requests,
 )
 from adapter.pipeline.catalog.servermeasures import measures
@@ -60,7 +60,7 @@ _OWN: Final = (VLLM_WAITING, TRTLLM_WAITING)
 _BLIND: Final = (_OF_VLLM.name, _DECOUPLED.name)
 
 
-def _seen(
+def _seen_field(
     name: str, unit: Unit, high: float, kind: Kind, how: Combine, load: LoadDirection
 ) -> Field:
     return Field(
@@ -79,7 +79,7 @@ def _seen(
 
 _QUEUE: Final = ServerKind(
     "Triton",
-    named("tritonserver"),
+    image_pattern("tritonserver"),
     8002,
     fields=(
         requests(PENDING, PARTS),
@@ -98,9 +98,9 @@ _QUEUE: Final = ServerKind(
         ),
         _OF_VLLM,
         _DECOUPLED,
-        _seen(UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN, LoadDirection.RISES),
-        _seen(USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.RISES),
-        _seen(TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.STEADY),
+        _seen_field(UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN, LoadDirection.RISES),
+        _seen_field(USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.RISES),
+        _seen_field(TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.STEADY),
     ),
     formulas={
         WAITING: (
@@ -124,7 +124,7 @@ _QUEUE: Final = ServerKind(
 TRITON: Final[dict[str, ServerKind]] = {
     "triton-vllm": ServerKind(
         "Triton with vLLM",
-        named("tritonserver"),
+        image_pattern("tritonserver"),
         8002,
         tag="vllm",
         note="needs `REPORT_CUSTOM_METRICS` in the model's configuration, and release 24.11",
@@ -132,7 +132,7 @@ TRITON: Final[dict[str, ServerKind]] = {
     ),
     "triton-trtllm": ServerKind(
         "Triton with TensorRT-LLM",
-        named("tritonserver"),
+        image_pattern("tritonserver"),
         8002,
         tag="trtllm",
         fields=(

@@ -55,10 +55,10 @@ class ChangedObject(NamedTuple):
     def kubectl(self, verb: str, arguments: str, *, slash: bool = False) -> str:
         """Return a command about the object: ``kubectl -n NAMESPACE VERB KIND NAME ARGUMENTS``."""
         place = f" -n {shlex.quote(self.namespace)}" if self.namespace else ""
-        named = f"{self.resource} {shlex.quote(self.name)}"
+        target = f"{self.resource} {shlex.quote(self.name)}"
         if slash:
-            named = shlex.quote(f"{self.resource}/{self.name}")
-        return f"kubectl{place} {verb} {named} {arguments}".rstrip()
+            target = shlex.quote(f"{self.resource}/{self.name}")
+        return f"kubectl{place} {verb} {target} {arguments}".rstrip()
 
 
 class ObjectChange(NamedTuple):
@@ -105,10 +105,10 @@ def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> ObjectChange:
     Args:
         fields: path -> value: ``spec.maxReplicas``, ``spec.metrics[0].pods.metric.name``.
     """
-    words = " and ".join(f"set {path} to {_shown(value)}" for path, value in fields.items())
+    words = " and ".join(f"set {path} to {_value_text(value)}" for path, value in fields.items())
     if not any(_IN_LIST.search(path) for path in fields):
         return ObjectChange(words, merge(of, fields), fields=fields)
-    rows = [{"op": "add", "path": pointer(at), "value": value} for at, value in fields.items()]
+    rows = [{"op": "add", "path": pointer(path), "value": value} for path, value in fields.items()]
     return ObjectChange(words, patch(of, rows), fields=fields)
 
 
@@ -118,9 +118,9 @@ def annotate(of: ChangedObject, notes: Mapping[str, str | None]) -> ObjectChange
     """
     body = {"spec": {"template": {"metadata": {"annotations": dict(notes)}}}}
     command = of.kubectl("patch", f"--type=merge -p {_json(body)}", slash=True)
-    kept = [f'{name}: "{value}"' for name, value in notes.items() if value is not None]
+    rows = [f'{name}: "{value}"' for name, value in notes.items() if value is not None]
     gone = [name for name, value in notes.items() if value is None]
-    parts = [f"set the annotation{'s' if len(kept) > 1 else ''} {', '.join(kept)}"] if kept else []
+    parts = [f"set the annotation{'s' if len(rows) > 1 else ''} {', '.join(rows)}"] if rows else []
     parts += [f"remove the annotation {', '.join(gone)}"] if gone else []
     return ObjectChange(f"{' and '.join(parts)} of the pod template", command)
 
@@ -139,12 +139,12 @@ def add_tolerations(
     Args:
         first: whether the template has none yet.
     """
-    at = "/spec/template/spec/tolerations"
+    path = "/spec/template/spec/tolerations"
     change: list[Mapping[str, Any]] = [
-        {"op": "add", "path": f"{at}/-", "value": row} for row in rows
+        {"op": "add", "path": f"{path}/-", "value": row} for row in rows
     ]
     if first:
-        change = [{"op": "add", "path": at, "value": list(rows)}]
+        change = [{"op": "add", "path": path, "value": list(rows)}]
     keys = ", ".join(f"{row['key']} ({row['operator']}, {row['effect']})" for row in rows)
     words = f"add the toleration{'s' if len(rows) > 1 else ''} {keys}"
     return ObjectChange(words, patch(of, change), tolerations=rows)
@@ -169,15 +169,15 @@ def merge(of: ChangedObject, fields: Mapping[str, Any]) -> str:
     """Return the command of a merge patch: path -> value, of fields that are in no list."""
     body: dict[str, Any] = {}
     for path, value in fields.items():
-        at = body
+        part = body
         *parents, last = path.split(".")
         for key in parents:
-            at = at.setdefault(key, {})
-        at[last] = value
+            part = part.setdefault(key, {})
+        part[last] = value
     return of.kubectl("patch", f"--type=merge -p {_json(body)}")
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 

@@ -67,13 +67,13 @@ def arguments(
             command makes.
         present: the container's variables, because a list is written whole.
     """
-    known = CHARTS.get(chart)
-    if known is None or tolerations:
+    keys = CHARTS.get(chart)
+    if keys is None or tolerations:
         return []
     if env is not None:
-        return _of_variable(known, *env, present)
-    if fields and all(path in known.fields for path in fields):
-        return [f"--set {known.fields[path]}={shlex.quote(str(fields[path]))}" for path in fields]
+        return _of_variable(keys, *env, present)
+    if fields and all(path in keys.fields for path in fields):
+        return [f"--set {keys.fields[path]}={shlex.quote(str(fields[path]))}" for path in fields]
     return []
 
 
@@ -96,22 +96,20 @@ def _of_variable(
 
 def words(chart: str, env: tuple[str, str | None] | None, fields: Mapping[str, Any] | None) -> str:
     """Return the change of a value in words; empty if no key is known for it."""
-    known = CHARTS.get(chart)
-    if known is None:
+    keys = CHARTS.get(chart)
+    if keys is None:
         return ""
     if env is not None:
         name, value = env
-        if name in known.switches:
-            return f"set {known.switches[name]} to {'false' if value is None else 'true'}"
-        if known.env:
+        if name in keys.switches:
+            return f"set {keys.switches[name]} to {'false' if value is None else 'true'}"
+        if keys.env:
             row = f"{{name: {name}, value: {json.dumps(value)}}}"
-            return (
-                f"remove {name} from {known.env}" if value is None else f"add {row} to {known.env}"
-            )
+            return f"remove {name} from {keys.env}" if value is None else f"add {row} to {keys.env}"
         return ""
-    named = [
-        f"set {known.fields[at]} to {value}"
-        for at, value in (fields or {}).items()
-        if at in known.fields
+    changes = [
+        f"set {keys.fields[path]} to {value}"
+        for path, value in (fields or {}).items()
+        if path in keys.fields
     ]
-    return " and ".join(named)
+    return " and ".join(changes)

@@ -32,7 +32,7 @@ class ContainerHealth(msgspec.Struct):
     allocatedResourcesStatus: list[_Resource] | None = None  # noqa: N815 - as the API spells it
 
 
-def unhealthy(containers: Iterable[ContainerHealth]) -> tuple[str, ...]:
+def unhealthy_devices(containers: Iterable[ContainerHealth]) -> tuple[str, ...]:
     """Return the devices that are reported unhealthy, each as ``ID of RESOURCE``, sorted."""
     return tuple(
         sorted(

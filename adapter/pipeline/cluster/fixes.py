@@ -1,6 +1,6 @@
 """Fixes that last: a change as the command, or in the words, of what manages the object.
 
-:func:`lasting` is the one place that decides how an object is changed. ``kubectl`` changes the
+:func:`make_lasting` is the one place that decides how an object is changed. ``kubectl`` changes the
 object itself only if nothing writes it again (:mod:`adapter.pipeline.cluster.managers`).
 """
 
@@ -39,7 +39,7 @@ class Fix(NamedTuple):
         return f"{words} ({self.by} manages it)" if self.command else f"{words}: {self.text}"
 
 
-def lasting(of: ChangedObject, change: ObjectChange) -> Fix:
+def make_lasting(of: ChangedObject, change: ObjectChange) -> Fix:
     """Return how a change of an object is made so that nothing reverts it."""
     if of.manager is None:
         return Fix(f"{change.words} in {of.words}", change.command)
@@ -83,10 +83,10 @@ def _in_values(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix
             f"{change.words} in {of.words} by the values of {manager.source}",
             f"helm upgrade {' '.join(parts)}",
         )
-    named = f" (chart {manager.chart})" if manager.chart else ""
+    note = f" (chart {manager.chart})" if manager.chart else ""
     values = _value_words(manager, of, change) or change.words
     return Fix(
-        f"change the values of {manager.source}{named} and run helm upgrade: {values} in {of.words}"
+        f"change the values of {manager.source}{note} and run helm upgrade: {values} in {of.words}"
     )
 
 
@@ -111,12 +111,12 @@ def _in_owner(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
         part = operand.part if operand is not None else ""
         if operand is not None and change.env is not None:
             part = operand.env
-        named = f"`kubectl get {owner.resource}` names it"
-        return Fix(f"{change.words} in {part or 'spec'} of the {manager.kind} ({named})")
+        lookup = f"`kubectl get {owner.resource}` names it"
+        return Fix(f"{change.words} in {part or 'spec'} of the {manager.kind} ({lookup})")
     if operand is not None:
         return _in_operand(of, owner, operand, change)
     words = f"{change.words} for {of.words}, which it writes,"
-    return lasting(owner, edit(owner, words))
+    return make_lasting(owner, edit(owner, words))
 
 
 def _in_subscription(of: ChangedObject, owner: ChangedObject, change: ObjectChange) -> Fix:
@@ -129,9 +129,9 @@ def _in_subscription(of: ChangedObject, owner: ChangedObject, change: ObjectChan
         return Fix(
             f"{change.words} for {of.words} in {owner.words}: {lost}", edit(owner, "").command
         )
-    named = f"`kubectl -n {owner.namespace} get subscriptions.operators.coreos.com` names it"
+    lookup = f"`kubectl -n {owner.namespace} get subscriptions.operators.coreos.com` names it"
     return Fix(
-        f"{change.words} in {path} of the Subscription that installs {owner.name} ({named}); it "
+        f"{change.words} in {path} of the Subscription that installs {owner.name} ({lookup}); it "
         "applies to every Deployment of the operator"
     )
 
@@ -143,8 +143,8 @@ def _in_operand(
     if change.env is not None and operand.env:
         path, (name, value) = operand.env, change.env
         row = {"name": name, "value": value}
-        kept = [each for each in _rows(of.owner, path) if each.get("name") != name]
-        rows = kept if value is None else [*kept, row]
+        others = [variable for variable in _rows(of.owner, path) if variable.get("name") != name]
+        rows = others if value is None else [*others, row]
     elif change.tolerations and operand.tolerations:
         path = operand.tolerations
         rows = [*_rows(of.owner, path), *change.tolerations]
@@ -158,34 +158,38 @@ def _in_operand(
         )
     else:
         place = operand.resources if change.of_resources else ""
-        return lasting(owner, edit(owner, f"{change.words} in {place or operand.part or 'spec'}"))
+        return make_lasting(
+            owner, edit(owner, f"{change.words} in {place or operand.part or 'spec'}")
+        )
     words = f"{change.words} in {path}"
     if of.owner is None:
-        return lasting(owner, edit(owner, words))
+        return make_lasting(owner, edit(owner, words))
     if owner.manager is not None and owner.manager.way is Way.VALUES:
         # The chart writes the list only if the values have one; an object that is patched stays so
         # until then.
-        fix = lasting(owner._replace(manager=None), ObjectChange(words, merge(owner, {path: rows})))
+        fix = make_lasting(
+            owner._replace(manager=None), ObjectChange(words, merge(owner, {path: rows}))
+        )
         key = f"{VALUES.get(owner.kind, '')}{path.removeprefix('spec.')}"
         keep = f"keep {key} in the values of {owner.manager.source} too"
         return Fix(f"{fix.text}; {keep}", f"{fix.command} # {keep}")
-    return lasting(owner, ObjectChange(words, merge(owner, {path: rows})))
+    return make_lasting(owner, ObjectChange(words, merge(owner, {path: rows})))
 
 
 def _rows(manifest: Mapping[str, Any] | None, path: str) -> list[Mapping[str, Any]]:
-    at: Any = manifest or {}
+    part: Any = manifest or {}
     for key in path.split("."):
-        at = (at.get(key) if isinstance(at, Mapping) else None) or {}
-    return [row for row in at if isinstance(row, Mapping)] if isinstance(at, list) else []
+        part = (part.get(key) if isinstance(part, Mapping) else None) or {}
+    return [row for row in part if isinstance(row, Mapping)] if isinstance(part, list) else []
 
 
 def _in_writer(of: ChangedObject, owner: ChangedObject, change: ObjectChange) -> Fix:
     """The object from which a controller writes an HPA, or a ScaledObject."""
     fields = fields_in(of, owner, change.fields or {})
     if fields:
-        return lasting(owner, set_fields(owner, fields))
+        return make_lasting(owner, set_fields(owner, fields))
     place = place_in(owner)
     if owner.kind in REWRITTEN:
         return Fix(f"{change.words} for {of.words} by {place}")
     by = f"by {place}" if place else f"for {of.words}, which it writes,"
-    return lasting(owner, edit(owner, f"{change.words} {by}"))
+    return make_lasting(owner, edit(owner, f"{change.words} {by}"))

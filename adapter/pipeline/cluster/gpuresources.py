@@ -130,7 +130,7 @@ def vendor_of(resource: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def known_other(name: str) -> bool:
+def is_known_other(name: str) -> bool:
     """Return whether a resource or device class is known to be no GPU, such as a network card."""
     lower = name.lower()
     last = lower.rpartition("/")[2]
@@ -205,14 +205,14 @@ class GpuResources:
 
     def is_gpu(self, resource: str) -> bool:
         """Return whether a resource stands for a GPU, or for a part of one."""
-        known = self._known.get(resource)
-        if known is None:
-            other = resource not in self._literal and known_other(resource)
-            known = not other and self._matches(resource) is not None
+        is_gpu = self._known.get(resource)
+        if is_gpu is None:
+            other = resource not in self._literal and is_known_other(resource)
+            is_gpu = not other and self._matches(resource) is not None
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()  # otherwise made-up names of one tenant would stay for ever
-            self._known[resource] = known
-        return known
+            self._known[resource] = is_gpu
+        return is_gpu
 
     def is_device(self, resource: str) -> bool:
         """Return whether a unit of a resource is a device, an instance or a share of one."""

@@ -80,7 +80,7 @@ class _Metric(msgspec.Struct, rename="camel"):
     def source(self) -> _Source:
         """Return the part that describes the metric."""
         sources = (self.pods, self.object, self.external, self.resource, self.container_resource)
-        return next((each for each in sources if each is not None), _Source())
+        return next((source for source in sources if source is not None), _Source())
 
 
 class _Reference(msgspec.Struct, rename="camel"):
@@ -153,7 +153,7 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
     behavior = spec.behavior or _Behavior()
     up, down = behavior.scale_up or _Rules(), behavior.scale_down or _Rules()
     wanted = (spec.metrics or [])[:_MOST]
-    current = _current(wanted, (status.current_metrics or [])[:_MOST])
+    current = _current_values(wanted, (status.current_metrics or [])[:_MOST])
     target = spec.scale_target_ref
     group, _, _ = target.api_version.rpartition("/")
     return ShownHpa(
@@ -164,7 +164,7 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         spec.max_replicas,
         _size(status),
         status.desired_replicas,
-        tuple(_shown(metric, now) for metric, now in zip(wanted, current, strict=True)),
+        tuple(_shown_metric(metric, now) for metric, now in zip(wanted, current, strict=True)),
         tuple(
             ShownCondition(
                 condition.type[:_LONGEST],
@@ -192,13 +192,13 @@ def _size(status: _Status) -> int | None:
     The API server leaves out a 0 (``currentReplicas,omitempty`` in ``autoscaling/v2/types.go``).
     Once the controller has read the scale, which AbleToScale says, a missing number is a 0.
     """
-    seen = any(
+    scale_read = any(
         row.type == "AbleToScale" and row.status == "True" for row in status.conditions or ()
     )
-    return 0 if status.current_replicas is None and seen else status.current_replicas
+    return 0 if status.current_replicas is None and scale_read else status.current_replicas
 
 
-def _shown(metric: _Metric, now: str) -> ShownMetric:
+def _shown_metric(metric: _Metric, now: str) -> ShownMetric:
     source = metric.source()
     target, selector, about = source.target, source.metric.selector, source.described_object
     kind = target.type or ("Value" if target.average_value is None else "AverageValue")
@@ -230,34 +230,34 @@ def _unseen_since(meta: _Meta, status: _Status) -> float | None:
     The API server counts an HPA's generation, and the controller writes the one it has seen, since
     kubernetes/kubernetes pull request 138228; before it neither number is set.
     """
-    seen = status.observed_generation
-    if seen is None or meta.generation is None or seen >= meta.generation:
+    observed = status.observed_generation
+    if observed is None or meta.generation is None or observed >= meta.generation:
         return None
     writes = [instant.read(row.time) for row in meta.managed_fields or () if not row.subresource]
     return max((time for time in writes if time is not None), default=None)
 
 
-def _current(wanted: Sequence[_Metric], seen: Sequence[_Metric]) -> list[str]:
+def _current_values(wanted: Sequence[_Metric], current_metrics: Sequence[_Metric]) -> list[str]:
     """Return the current value of each metric; empty if the status has none, or it is not certain.
 
     The controller writes the status in the order of the spec. After a change of the spec, or with
     an older controller, a metric that occurs once is found by its name.
     """
     by_key: dict[tuple[str, str], list[_Amount]] = {}
-    for metric in seen:
+    for metric in current_metrics:
         by_key.setdefault(_key(metric), []).append(metric.source().current)
     texts = []
-    for at, metric in enumerate(wanted):
+    for index, metric in enumerate(wanted):
         key, target = _key(metric), metric.source().target
-        if at < len(seen) and _key(seen[at]) == key:
-            texts.append(_like(target, seen[at].source().current))
+        if index < len(current_metrics) and _key(current_metrics[index]) == key:
+            texts.append(_value_of_type(target, current_metrics[index].source().current))
         else:
             values = by_key.get(key, [])
-            texts.append(_like(target, values[0]) if len(values) == 1 else "")
+            texts.append(_value_of_type(target, values[0]) if len(values) == 1 else "")
     return texts
 
 
-def _like(target: _Amount, current: _Amount) -> str:
+def _value_of_type(target: _Amount, current: _Amount) -> str:
     """Return the current value of the target's type: a status may have several."""
     if target.average_value is not None and current.average_value is not None:
         return str(current.average_value)

@@ -149,11 +149,9 @@ class Hpas(Table[tuple[str, str], ShownHpa]):
     def of(self, namespace: str, workloads: Iterable[Workload]) -> ScalingHpas:
         """Return the HPAs that scale one of these workloads."""
         wanted = ((namespace, workload) for workload in dict.fromkeys(workloads))
-        scaling = [known for key in wanted if (known := self._scaling.get(key)) is not None]
-        first = sorted(
-            (hpa for known in scaling for hpa in known.first()), key=lambda hpa: hpa.name
-        )
-        return ScalingHpas(first[:SHOWN], sum(len(known.by_name) for known in scaling))
+        scaling = [hpas for key in wanted if (hpas := self._scaling.get(key)) is not None]
+        first = sorted((hpa for hpas in scaling for hpa in hpas.first()), key=lambda hpa: hpa.name)
+        return ScalingHpas(first[:SHOWN], sum(len(hpas.by_name) for hpas in scaling))
 
     def apply(self, event: EventType, item: ShownHpa) -> None:
         """Take one added, modified or deleted HPA."""
@@ -172,8 +170,8 @@ class Hpas(Table[tuple[str, str], ShownHpa]):
 
     def _drop(self, item: ShownHpa) -> None:
         key = item.namespace, item.scales
-        if (known := self._scaling.get(key)) is None:
+        if (hpas := self._scaling.get(key)) is None:
             return
-        known.drop(item.name)
-        if not known.by_name:
+        hpas.drop(item.name)
+        if not hpas.by_name:
             del self._scaling[key]

@@ -78,8 +78,8 @@ def fields_in(
     rule = _FIELDS.get((owner.group, owner.kind))
     if rule is None:
         return {}
-    found = {rule(of, owner.name, path): value for path, value in fields.items()}
-    return {} if "" in found else found
+    owner_fields = {rule(of, owner.name, path): value for path, value in fields.items()}
+    return {} if "" in owner_fields else owner_fields
 
 
 def place_in(owner: ChangedObject) -> str:

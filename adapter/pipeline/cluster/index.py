@@ -62,10 +62,10 @@ class PodIndex(Fed):
     def select(self, namespace: str | None, selector: Selector) -> Sequence[Pod]:
         """Return the pods that the selector matches; None searches every namespace."""
         space = self._namespaces.get(namespace) if namespace is not None else None
-        found = space.known(selector) if space else None
-        return at_once(self.selecting(namespace, selector)) if found is None else found
+        pods = space.cached_pods(selector) if space else None
+        return at_once(self.select_in_steps(namespace, selector)) if pods is None else pods
 
-    def selecting(self, namespace: str | None, selector: Selector) -> Steps[Sequence[Pod]]:
+    def select_in_steps(self, namespace: str | None, selector: Selector) -> Steps[Sequence[Pod]]:
         """The same in steps. The pods of one namespace are those of one point in time."""
         if namespace is not None:
             space = self._namespaces.get(namespace)
@@ -77,12 +77,14 @@ class PodIndex(Fed):
 
     def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
         """Return the pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
-        return at_once(self.owning(namespace, resource, name))
+        return at_once(self.owned_by_in_steps(namespace, resource, name))
 
-    def owning(self, namespace: str, resource: GroupResource, name: str) -> Steps[Sequence[Pod]]:
+    def owned_by_in_steps(
+        self, namespace: str, resource: GroupResource, name: str
+    ) -> Steps[Sequence[Pod]]:
         """The same in steps."""
         space = self._namespaces.get(namespace)
-        return (yield from space.owned(Workload(resource, name))) if space else ()
+        return (yield from space.owned_by(Workload(resource, name))) if space else ()
 
     def workloads(self, namespace: str, resource: GroupResource) -> Steps[Sequence[str]]:
         """Return the names of a namespace's workloads of one kind that own pods."""
@@ -138,17 +140,17 @@ class PodIndex(Fed):
 
     def replace(self, items: Sequence[Pod]) -> None:
         """Take a complete list of pods."""
-        at_once(self.replacing(items))
+        at_once(self.replace_in_steps(items))
 
-    def replacing(self, items: Sequence[Pod]) -> Steps[None]:
+    def replace_in_steps(self, items: Sequence[Pod]) -> Steps[None]:
         """The same in steps. Each step leaves the index as single events would."""
-        kept: dict[str, set[str]] = {}
+        listed_names: dict[str, set[str]] = {}
         for some in parts(items, _STEP):
             for pod in some:
-                kept.setdefault(pod.namespace, set()).add(pod.name)
+                listed_names.setdefault(pod.namespace, set()).add(pod.name)
             yield
         for namespace in self.namespaces():
-            space, stay = self._namespaces[namespace], kept.pop(namespace, set())
+            space, stay = self._namespaces[namespace], listed_names.pop(namespace, set())
             for names in parts(tuple(space.pods), _STEP):
                 for name in names:
                     if name not in stay:
@@ -172,7 +174,7 @@ class PodIndex(Fed):
         """Remove the pod of that name, which can no longer be read."""
         self._remove(namespace, name)
 
-    def known(self, pod: Pod) -> Pod:
+    def intern(self, pod: Pod) -> Pod:
         """Return the pod of the index if it is equal, so that a list of all pods takes no copy."""
         old = self.get(pod.namespace, pod.name)
         return old if old is not None and old == pod else pod
@@ -191,7 +193,7 @@ class PodIndex(Fed):
         space.put(pod, old)
         self._place(old, pod)
         self._readdress(old, pod)
-        self._changed(old, pod)
+        self._note_change(old, pod)
 
     def _remove(self, namespace: str, name: str) -> None:
         space = self._namespaces.get(namespace)
@@ -203,18 +205,18 @@ class PodIndex(Fed):
             del self._namespaces[namespace]
         self._place(pod, None)
         self._readdress(pod, None)
-        self._changed(pod, None)
+        self._note_change(pod, None)
 
     def _place(self, old: Pod | None, new: Pod | None) -> None:
         """Move a pod between nodes."""
         if old is not None and old.node:
-            there = self._nodes[old.node]
-            place = next(place for place, pod in enumerate(there) if pod is old)
+            pods = self._nodes[old.node]
+            place = next(place for place, pod in enumerate(pods) if pod is old)
             if new is not None and new.node == old.node:
-                there[place] = new
+                pods[place] = new
                 return
-            del there[place]
-            if not there:
+            del pods[place]
+            if not pods:
                 del self._nodes[old.node]
         if new is not None and new.node:
             self._nodes.setdefault(new.node, []).append(new)
@@ -224,15 +226,15 @@ class PodIndex(Fed):
             return
         before, after = _address(old), _address(new)
         if before:
-            kept = tuple(pod for pod in self._addresses.get(before, ()) if pod is not old)
-            if kept:
-                self._addresses[before] = kept
+            others = tuple(pod for pod in self._addresses.get(before, ()) if pod is not old)
+            if others:
+                self._addresses[before] = others
             else:
                 self._addresses.pop(before, None)
         if new is not None and after:
             self._addresses[after] = (*self._addresses.get(after, ()), new)
 
-    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _note_change(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
         for pod in (old, new):
             if pod is None:

@@ -20,20 +20,20 @@ class OversizedError(ValueError):
 T = TypeVar("T")
 
 
-def check(raw: msgspec.Raw | bytes, manifest: T, kept: Callable[[T], Any]) -> None:
+def check(raw: msgspec.Raw | bytes, manifest: T, reduce: Callable[[T], Any]) -> None:
     """Check the size of what is kept of an object.
 
     Args:
         raw: the object's JSON. Most objects are smaller than the bound as a whole.
         manifest: the same, decoded.
-        kept: returns what is kept of it, in types that msgspec encodes.
+        reduce: returns what is kept of it, in types that msgspec encodes.
 
     Raises:
         OversizedError: it is larger than :data:`MOST`.
     """
     if memoryview(raw).nbytes <= MOST:
         return
-    size = len(msgspec.json.encode(kept(manifest)))
+    size = len(msgspec.json.encode(reduce(manifest)))
     if size > MOST:
         raise OversizedError(
             f"{size} bytes of it would be kept, more than {MOST}: "

@@ -62,12 +62,14 @@ class ObjectLookup:
     def pods(self, query: ObjectQuery) -> Steps[Sequence[Pod]]:
         """The pods that a query on ``pods`` selects."""
         if query.name is None:
-            return (yield from self.pod_index.selecting(query.namespace, query.object_selector))
+            return (
+                yield from self.pod_index.select_in_steps(query.namespace, query.object_selector)
+            )
         pod = self.pod_index.get(query.namespace or "", query.name)
         return () if pod is None else (pod,)
 
-    def node_names(self, query: ObjectQuery, known: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that a query on ``nodes`` selects, among ``known`` if it says ``*``.
+    def node_names(self, query: ObjectQuery, known_nodes: Sequence[str]) -> Sequence[str]:
+        """Return the nodes that a query on ``nodes`` selects, of ``known_nodes`` if it says ``*``.
 
         Raises:
             BadQuery: several nodes are requested below a namespace.
@@ -80,19 +82,19 @@ class ObjectLookup:
             # not list the nodes of the cluster.
             raise BadQuery("nodes are not namespaced: name one, or leave the namespace out")
         if query.object_selector.empty:
-            return sorted(known)
+            return sorted(known_nodes)
         if self.nodes.problem:
             raise Unavailable(f"labels of nodes are needed for labelSelector: {self.nodes.problem}")
         return [node.name for node in self.nodes.select(query.object_selector)]
 
-    def check_node(self, query: ObjectQuery, node: str, named: Collection[str]) -> None:
+    def check_node(self, query: ObjectQuery, node: str, namespaces: Collection[str]) -> None:
         """Reject a node below a namespace unless only that namespace's pods hold its GPUs.
 
         An HPA requests its node below its own namespace. The right to read there must not reveal
         what the pods of another namespace do.
 
         Args:
-            named: namespaces of the pods that the node's samples name.
+            namespaces: namespaces of the pods that the node's samples name.
 
         Raises:
             NotFound: pods of another namespace hold GPUs of the node.
@@ -103,7 +105,7 @@ class ObjectLookup:
             pod.ref.namespace
             for pod in self.pod_index.on_node(node)
             if (pod.holds_gpu or pod.claims) and not pod.finished
-        }.union(named)
+        }.union(namespaces)
         if holding != {query.namespace}:
             raise NotFound(
                 f"the server could not find the metric {query.metric} for nodes {node}: below a "
@@ -133,9 +135,9 @@ class ObjectLookup:
         groups: list[PodGroup] = []
         pods = 0
         for name in (yield from self._names(query, namespace)):
-            found = yield from self._one(query.resource, namespace, name)
-            groups += found
-            pods += sum(len(group.pods) for group in found)
+            object_groups = yield from self._one(query.resource, namespace, name)
+            groups += object_groups
+            pods += sum(len(group.pods) for group in object_groups)
             yield
             if len(groups) > _MOST_OBJECTS or pods > _MOST_PODS:
                 raise BadQuery(
@@ -163,7 +165,7 @@ class ObjectLookup:
         names = self.pod_index.namespaces() if query.name is None else (query.name,)
         groups: list[PodGroup] = []
         for name in names:
-            pods = yield from self.pod_index.selecting(name, EVERYTHING)
+            pods = yield from self.pod_index.select_in_steps(name, EVERYTHING)
             groups.append(PodGroup(ObjectReference("Namespace", name), pods))
             yield
         return groups
@@ -174,13 +176,13 @@ class ObjectLookup:
         service = self.services.get(namespace, name)
         if service is None or service.selector is None:
             return ()
-        pods = yield from self.pod_index.selecting(namespace, service.selector)
+        pods = yield from self.pod_index.select_in_steps(namespace, service.selector)
         return (PodGroup(ObjectReference("Service", name, namespace), pods),)
 
     def _workload(
         self, resource: GroupResource, namespace: str, name: str
     ) -> Steps[Sequence[PodGroup]]:
-        pods = yield from self.pod_index.owning(namespace, resource, name)
+        pods = yield from self.pod_index.owned_by_in_steps(namespace, resource, name)
         if not pods:
             return ()
         api_version, kind = workload_kind(resource, pods[0])

@@ -71,10 +71,10 @@ class Manager(NamedTuple):
         """What is changed instead, in words: ``Helm release dcgm in namespace gpu``."""
         if self.way in (Way.NOWHERE, Way.UNKNOWN):
             return self.tool
-        named = f"{self.kind} {self.name}".strip()
+        words = f"{self.kind} {self.name}".strip()
         if self.way is not Way.OWNER:
-            named = f"{self.tool} {named}".strip()
-        return f"{named} in namespace {self.namespace}" if self.namespace else named
+            words = f"{self.tool} {words}".strip()
+        return f"{words} in namespace {self.namespace}" if self.namespace else words
 
 
 def manager_of(metadata: Metadata, namespace: str = "") -> Manager | None:
@@ -117,12 +117,12 @@ def _owner(metadata: Metadata, namespace: str) -> Manager | None:
     for row in metadata.get("ownerReferences") or ():
         version, kind, name = (str(row.get(key) or "") for key in ("apiVersion", "kind", "name"))
         group = version.rpartition("/")[0]
-        known = _OPERATORS.get((group, kind))
+        operator = _OPERATORS.get((group, kind))
         # OLM and some operators set references without controller: true.
-        if not known and not row.get("controller"):
+        if not operator and not row.get("controller"):
             continue
-        inside = namespace if not known or (group, kind) in _NAMESPACED else ""
-        return Manager(known or kind, Way.OWNER, kind, name, inside, version)
+        inside = namespace if not operator or (group, kind) in _NAMESPACED else ""
+        return Manager(operator or kind, Way.OWNER, kind, name, inside, version)
     return None
 
 
@@ -257,8 +257,8 @@ def _chart(metadata: Metadata) -> dict[str, str]:
 
     A version has no ``+`` in the label; Helm's convention writes ``_`` in its place.
     """
-    name, found, version = _split(_label(metadata, "helm.sh/chart"))
-    return {"chart": name, "version": version.replace("_", "+")} if found else {}
+    name, has_version, version = _split(_label(metadata, "helm.sh/chart"))
+    return {"chart": name, "version": version.replace("_", "+")} if has_version else {}
 
 
 def _split(chart: str) -> tuple[str, bool, str]:

@@ -16,14 +16,14 @@ import msgspec
 
 from adapter.hpa.quantity import parse, to_milli
 from adapter.pipeline.cluster import keptbytes
-from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
+from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy_devices
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodTemplate
 from adapter.pipeline.cluster.podgroups import ANNOTATIONS as GROUP_ANNOTATIONS
-from adapter.pipeline.cluster.podvalues import packed
+from adapter.pipeline.cluster.podvalues import pack_values
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.taints import Toleration
 from apiservice.wire import instant
@@ -165,18 +165,18 @@ class PodDecoder:
             OversizedError: so much of it would be kept that it is left out.
         """
         manifest = _manifest.decode(raw)
-        keptbytes.check(raw, manifest, _kept)
+        keptbytes.check(raw, manifest, _kept_values)
         return self.reduce(manifest)
 
     def reduce(self, manifest: PodManifest) -> Pod:
         """Return the parts of a manifest that are kept."""
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status or StatusManifest()
-        ready, unready = _ready(status)
+        ready, unready = _ready_conditions(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
-        held = self._held(spec)
+        held = self._sum_demand(spec)
         cpu, size = held.pop("cpu", 0), held.pop("memory", 0)
-        gpus, extended = self._extended(held)
+        gpus, extended = self._split_gpus(held)
         labels = self._shared.mapping(meta.labels or {})
         template = PodTemplate(
             namespace=self._shared.text(meta.namespace),
@@ -195,17 +195,17 @@ class PodDecoder:
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
-            unhealthy=self._shared.once(unhealthy(_statuses(status))),
+            unhealthy=self._shared.once(unhealthy_devices(_statuses(status))),
             needs=self._shared.once(StartNeeds(tuple(_tolerations(spec)), cpu, size)),
         )
         born = instant.read(meta.creationTimestamp) or 0.0
-        own = packed(meta.uid, status.podIP, (born, _time(ready), _time(unready)))
+        own_values = pack_values(meta.uid, status.podIP, (born, _time(ready), _time(unready)))
         shared = self._shared.record(template)
-        return Pod(shared, meta.name, self._shared.text(spec.nodeName), own)
+        return Pod(shared, meta.name, self._shared.text(spec.nodeName), own_values)
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:
-            if owner.controller and _plausible(owner):
+            if owner.controller and _is_plausible(owner):
                 return self._shared.once(Owner(owner.apiVersion, owner.kind, owner.name))
         return None
 
@@ -215,13 +215,15 @@ class PodDecoder:
                 if port.protocol == "TCP":
                     yield ContainerPort(self._shared.text(port.name), port.containerPort)
 
-    def _extended(self, held: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    def _split_gpus(self, demand: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the GPU resources, and the other extended resources."""
-        gpus = {name: count for name, count in held.items() if self._is_gpu(name)}
-        rest = held if not gpus else {n: count for n, count in held.items() if n not in gpus}
-        return self._shared.mapping(gpus), self._shared.mapping(rest)
+        gpus = {name: count for name, count in demand.items() if self._is_gpu(name)}
+        extended = (
+            demand if not gpus else {n: count for n, count in demand.items() if n not in gpus}
+        )
+        return self._shared.mapping(gpus), self._shared.mapping(extended)
 
-    def _held(self, spec: _Spec) -> dict[str, int]:
+    def _sum_demand(self, spec: _Spec) -> dict[str, int]:
         """Sum devices, CPU and memory as the scheduler does: containers and sidecars together, or
         the largest ordinary init container if that is more (Kubernetes, "Resource sharing within
         containers")."""
@@ -255,11 +257,11 @@ class PodDecoder:
                     if count := _count(amount):
                         demand[self._shared.text(resource)] = count
                 elif resource in _UNITS:
-                    demand[resource] = _requested(str(amount)) // _UNITS[resource]
+                    demand[resource] = _thousandths(str(amount)) // _UNITS[resource]
         return demand
 
 
-def _kept(manifest: PodManifest) -> object:
+def _kept_values(manifest: PodManifest) -> object:
     """Return what is kept of a pod, in about the size that it has there."""
     meta, spec = manifest.metadata, manifest.spec
     containers = [*spec.containers, *(spec.initContainers or ())]
@@ -286,7 +288,7 @@ def _statuses(status: StatusManifest) -> list[_ContainerStatus]:
     return [*(status.initContainerStatuses or ()), *(status.containerStatuses or ())]
 
 
-def _ready(status: StatusManifest) -> tuple[_Condition | None, _Condition | None]:
+def _ready_conditions(status: StatusManifest) -> tuple[_Condition | None, _Condition | None]:
     """Return the Ready condition, as the first one if it is True and as the second one if not."""
     for condition in status.conditions or ():
         if condition.type == "Ready":
@@ -329,7 +331,7 @@ def _time(condition: _Condition | None) -> float:
     return 0.0 if condition is None else instant.read(condition.lastTransitionTime) or 0.0
 
 
-def _plausible(owner: OwnerManifest) -> bool:
+def _is_plausible(owner: OwnerManifest) -> bool:
     """Return whether an object of this kind and name can exist."""
     return bool(
         _VERSION.fullmatch(owner.apiVersion)
@@ -348,7 +350,7 @@ _UNITS: Final = {"cpu": 1, "memory": 1000}
 
 
 @lru_cache(maxsize=4096)
-def _requested(amount: str) -> int:
+def _thousandths(amount: str) -> int:
     """Return the thousandths of a quantity; 0 for a text that is none, which no API server has."""
     try:
         return max(0, to_milli(parse(amount)))

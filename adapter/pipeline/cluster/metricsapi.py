@@ -89,16 +89,16 @@ def read_values(answer: bytes | Mapping[str, Any]) -> list[AnsweredValue]:
 
 def _value(item: _Item) -> AnsweredValue:
     name = item.described_object.name
-    named = name or item.metric_name
+    subject = name or item.metric_name
     try:
         milli = quantity.to_milli(quantity.parse(item.value))
     except ValueError:
         raise GarbledAnswerError(
-            f"the value of {named}, {item.value!r}, is not a quantity"
+            f"the value of {subject}, {item.value!r}, is not a quantity"
         ) from None
     time = instant.read(item.timestamp)
     if item.timestamp is not None and time is None:
-        raise GarbledAnswerError(f"the timestamp of {named}, {item.timestamp!r}, is not a time")
+        raise GarbledAnswerError(f"the timestamp of {subject}, {item.timestamp!r}, is not a time")
     window = item.window_seconds if item.window_seconds is not None else item.window
     return AnsweredValue(name, milli, time, window)
 
@@ -152,5 +152,5 @@ def external_path(namespace: str, metric: str, chosen: str = "") -> str:
 
 def _path(root: str, query: Mapping[str, str], *parts: str) -> str:
     path = "/".join(quote(part, safe="") for part in parts)
-    given = urlencode({key: value for key, value in query.items() if value})
-    return f"{root}/namespaces/{path}" + (f"?{given}" if given else "")
+    encoded = urlencode({key: value for key, value in query.items() if value})
+    return f"{root}/namespaces/{path}" + (f"?{encoded}" if encoded else "")

@@ -58,8 +58,8 @@ class _Group:
     def put(self, pod: Pod) -> None:
         """Add a pod, or replace the pod of that name."""
         place = bisect_left(self.pods, pod.name, key=_NAME)
-        known = place < len(self.pods) and self.pods[place].name == pod.name
-        self.pods[place : place + known] = [pod]
+        present = place < len(self.pods) and self.pods[place].name == pod.name
+        self.pods[place : place + present] = [pod]
 
     def remove(self, name: str) -> None:
         """Remove the pod of that name."""
@@ -100,15 +100,15 @@ class NamespacePods:
             self._add_group(key, pod)
         if old is not None and before != key:
             self._ungroup(before, old)
-        self._changed()
+        self._note_change()
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
         del self.pods[pod.name]
         self._ungroup(_group_key(pod), pod)
-        self._changed()
+        self._note_change()
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self.changes += 1
         self._memo.forget(self.name)
 
@@ -134,15 +134,15 @@ class NamespacePods:
                 self.postings.pop(key, None)
                 self._making.pop(key, None)
 
-    def known(self, selector: Selector) -> tuple[Pod, ...] | None:
+    def cached_pods(self, selector: Selector) -> tuple[Pod, ...] | None:
         """Return the cached pods of a selector; None if they are not cached."""
         return self._memo.get(self.name, selector)
 
     def select(self, selector: Selector) -> Steps[tuple[Pod, ...]]:
         """Return the pods that match at one time. Later changes have no effect."""
-        found = self.known(selector)
-        if found is not None:
-            return found
+        cached = self.cached_pods(selector)
+        if cached is not None:
+            return cached
         exact = [row for row in selector.requirements if _is_exact(row)]
         for key, _, _ in exact:
             yield from self._make(key)
@@ -160,22 +160,24 @@ class NamespacePods:
             yield
         return (yield from self._remember(selector, matching, changes))
 
-    def owned(self, workload: Workload) -> Steps[tuple[Pod, ...]]:
+    def owned_by(self, workload: Workload) -> Steps[tuple[Pod, ...]]:
         """Return the pods of a workload."""
-        found = self._memo.get(self.name, workload)
-        if found is not None:
-            return found
+        cached = self._memo.get(self.name, workload)
+        if cached is not None:
+            return cached
         yield from self._make(_OWNER)
         groups: Iterable[_Group] = self.postings.get(_OWNER, {}).get(workload, ())
-        if not self._complete(_OWNER):
-            groups = [each for each in self._groups.values() if workload in workloads(each.pods[0])]
+        if not self._is_complete(_OWNER):
+            groups = [
+                group for group in self._groups.values() if workload in workloads(group.pods[0])
+            ]
         matching = [pod for group in groups for pod in group.pods]
         return (yield from self._remember(workload, matching, self.changes))
 
     def workloads(self) -> Steps[list[Workload]]:
         """Return the workloads that have pods."""
         yield from self._make(_OWNER)
-        if self._complete(_OWNER):
+        if self._is_complete(_OWNER):
             return [owner for owner in self.postings.get(_OWNER, ()) if isinstance(owner, Workload)]
         return list(
             {owner for group in self._groups.values() for owner in workloads(group.pods[0])}
@@ -185,7 +187,7 @@ class NamespacePods:
         """Make the postings of a key, unless no pod has it: made-up keys take no memory."""
         if key not in self.postings and key in self._keys:
             self.postings[key] = {}
-            self._making[key] = self._posting(key)
+            self._making[key] = self._post_groups(key)
         # Several requests may work on the same postings, and any of them may be given up.
         while (making := self._making.get(key)) is not None:
             if next(making, _DONE):
@@ -193,7 +195,7 @@ class NamespacePods:
             else:
                 yield
 
-    def _complete(self, key: str) -> bool:
+    def _is_complete(self, key: str) -> bool:
         """Return whether the postings of a key lead to all of its groups.
 
         They do after :meth:`_make`, unless all pods with the key have gone while others of them
@@ -201,7 +203,7 @@ class NamespacePods:
         """
         return key not in self._keys or (key in self.postings and key not in self._making)
 
-    def _posting(self, key: str) -> Iterator[bool]:
+    def _post_groups(self, key: str) -> Iterator[bool]:
         """Post all groups that exist now; later ones are posted when they are added."""
         posting = self.postings[key]
         for number, some in enumerate(parts(tuple(self._groups.values()), _POSTED)):
@@ -216,12 +218,12 @@ class NamespacePods:
         best: Iterable[_Group] = self._groups.values()
         fewest = len(self._groups)
         for key, _, values in exact:
-            if not self._complete(key):
+            if not self._is_complete(key):
                 continue
             posting = self.postings.get(key, {})
-            found = [group for value in values for group in posting.get(value, ())]
-            if len(found) < fewest:
-                best, fewest = found, len(found)
+            groups = [group for value in values for group in posting.get(value, ())]
+            if len(groups) < fewest:
+                best, fewest = groups, len(groups)
         return best
 
     def _remember(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def affine(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], name: str) -> bool:
+def matches_terms(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str], name: str) -> bool:
     """Return whether one of the terms matches. An empty term or an empty list matches no node.
 
     Args:
@@ -39,11 +39,11 @@ def matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         case "NotIn":
             return value not in values
         case "Gt" | "Lt" as operator if value is not None and len(values) == 1:
-            return _beyond(value, values[0], 1 if operator == "Gt" else -1)
+            return _is_beyond(value, values[0], 1 if operator == "Gt" else -1)
     return False
 
 
-def _beyond(value: str, bound: str, sign: int) -> bool:
+def _is_beyond(value: str, bound: str, sign: int) -> bool:
     """Return whether a label is greater or less than a bound; False unless both are integers."""
     try:
         return (int(value) - int(bound)) * sign > 0

@@ -163,8 +163,8 @@ def _vendor(labels: Mapping[str, str]) -> str:
         product = labels.get(key, "").lower()
         if product:
             return vendor or next((v for v in (NVIDIA, AMD, INTEL) if v in product), "")
-    known = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator")
-    return NVIDIA if any(labels.get(key, "").startswith("nvidia") for key in known) else ""
+    keys = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator")
+    return NVIDIA if any(labels.get(key, "").startswith("nvidia") for key in keys) else ""
 
 
 def _numbers(labels: Mapping[str, str], suffix: str) -> dict[str, int]:

@@ -46,9 +46,9 @@ class NodeOperation(NamedTuple):
 
 def operations(labels: Mapping[str, str]) -> Iterator[NodeOperation]:
     """Yield what operators do with a node, or have failed to do; the failures first."""
-    found = [*_upgrades(labels), *_partitions(labels)]
-    yield from (row for row in found if row.failed)
-    yield from (row for row in found if not row.failed)
+    rows = [*_upgrades(labels), *_partitions(labels)]
+    yield from (row for row in rows if row.failed)
+    yield from (row for row in rows if not row.failed)
 
 
 def _upgrades(labels: Mapping[str, str]) -> Iterator[NodeOperation]:

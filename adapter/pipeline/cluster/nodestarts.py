@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.figures import count, memory, plain
+from adapter.figures import count, memory, short_number
 from adapter.hpa.quantity import parse, to_milli
 from adapter.pipeline.cluster.gpuresources import GpuResources
-from adapter.pipeline.cluster.taints import Taint, Toleration, binding, repels
+from adapter.pipeline.cluster.taints import Taint, Toleration, is_binding, repels
 
 CONDITION_TAINTS: Final = "node.kubernetes.io/"
 """Before the name of a taint that stands for a state of its node, which the next node has not."""
@@ -136,14 +136,14 @@ def state_of(
         resources: those that stand for a GPU.
         cordoned: ``spec.unschedulable``.
     """
-    kept = {taint: None for taint in taints if binding(taint)}
+    binding_taints = {taint: None for taint in taints if is_binding(taint)}
     if cordoned:
-        kept.setdefault(CORDON)
+        binding_taints.setdefault(CORDON)
     cpu, pods = _milli(allocatable.get("cpu")), _milli(allocatable.get("pods"))
     size = _milli(allocatable.get("memory"))
     return NodeState(
         refusals(conditions),
-        tuple(kept),
+        tuple(binding_taints),
         _units(capacity, resources),
         _units(allocatable, resources),
         cpu,
@@ -160,8 +160,8 @@ def refusals(conditions: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _units(amounts: Amounts, resources: GpuResources) -> dict[str, int]:
-    found = {name: _milli(amounts[name]) for name in amounts if resources.is_device(name)}
-    return {name: milli // 1000 for name, milli in found.items() if milli is not None}
+    millis = {name: _milli(amounts[name]) for name in amounts if resources.is_device(name)}
+    return {name: milli // 1000 for name, milli in millis.items() if milli is not None}
 
 
 def _milli(amount: object) -> int | None:
@@ -175,21 +175,21 @@ def word_of(taint: Taint) -> str:
     """Return the state of a node that a taint stands for; empty for another taint."""
     if taint.key.startswith(CONDITION_TAINTS):
         return _WORDS.get(taint.key.removeprefix(CONDITION_TAINTS), "")
-    return leaving(taint)
+    return leaving_words(taint)
 
 
-def leaving(taint: Taint) -> str:
+def leaving_words(taint: Taint) -> str:
     """Return what a program does with a node whose taint it has set; empty for another taint."""
     return next((words for key, words in _LEAVES.items() if taint.key.startswith(key)), "")
 
 
-def of_state(taint: Taint) -> bool:
+def marks_state(taint: Taint) -> bool:
     """Return whether a taint stands for a passing state of its node, which no workload should
     tolerate and the next node has not."""
-    return taint.key.startswith(CONDITION_TAINTS) or bool(leaving(taint))
+    return taint.key.startswith(CONDITION_TAINTS) or bool(leaving_words(taint))
 
 
-def withheld(state: NodeState) -> Iterator[tuple[str, int, int]]:
+def withheld_resources(state: NodeState) -> Iterator[tuple[str, int, int]]:
     """Yield each GPU resource of which fewer units are allocatable than the node has, with both
     numbers."""
     for name, has in sorted(state.has.items()):
@@ -211,25 +211,25 @@ def blocks(
         promised: a label says that the node has GPUs, and no pod gets one by a claim (DRA).
     """
     refused = [NodeBlock(BlockKind.CONDITION, word) for word in state.refuses]
-    left: Collection[StartNeeds] = needs or (_usual(state),)
-    found: list[NodeBlock] = []
+    left: Collection[StartNeeds] = needs or (_usual_needs(state),)
+    tainted: list[NodeBlock] = []
     for taint in state.taints:
         word = word_of(taint)
         if word in state.refuses or (word == "unreachable" and _NOT_READY in state.refuses):
             continue
-        admitted = [each for each in left if not repels(taint, each.tolerations)]
+        admitted = [need for need in left if not repels(taint, need.tolerations)]
         if admitted:
             left = admitted
         elif word:
             refused.append(NodeBlock(BlockKind.CONDITION, word))
         else:
             text = f"no GPU pod tolerates the taint {taint}"
-            found.append(NodeBlock(BlockKind.TAINT, text))
+            tainted.append(NodeBlock(BlockKind.TAINT, text))
     gpus = [*_gpus(state, used, promised)]
-    return [*dict.fromkeys(refused), *found, *(gpus or _room(state, used, left))]
+    return [*dict.fromkeys(refused), *tainted, *(gpus or _room(state, used, left))]
 
 
-def _usual(state: NodeState) -> StartNeeds:
+def _usual_needs(state: NodeState) -> StartNeeds:
     keys = sorted({*state.has, *state.offers})
     return StartNeeds(tuple(Toleration(key, "Exists", "", "") for key in keys))
 
@@ -241,7 +241,7 @@ def _gpus(state: NodeState, used: NodeUse, promised: bool) -> Iterator[NodeBlock
             text = f"pods have requested all {' and '.join(offered)}"
             yield NodeBlock(BlockKind.TAKEN, text)
     elif state.has or state.offers or promised:
-        gone = [f"0 of {has} {name}" for name, has, _ in withheld(state)]
+        gone = [f"0 of {has} {name}" for name, has, _ in withheld_resources(state)]
         text = f"offers {' and '.join(gone) or 'no GPU'}"
         yield NodeBlock(BlockKind.NOT_OFFERED, text)
 
@@ -256,14 +256,14 @@ def _room(state: NodeState, used: NodeUse, needs: Collection[StartNeeds]) -> Ite
     if state.pods is not None and used.pods >= state.pods:
         yield NodeBlock(BlockKind.FULL, f"has {count(used.pods, 'pod')}, and no more may run there")
     if state.cpu is not None:
-        free, least = state.cpu - used.cpu, min(each.cpu for each in needs)
+        free, least = state.cpu - used.cpu, min(need.cpu for need in needs)
         if least > free:
-            shown = f"{plain(max(0, free) / 1000)} CPU left, and GPU pods request "
-            yield NodeBlock(BlockKind.FULL, f"{shown}{plain(least / 1000)}")
+            shown = f"{short_number(max(0, free) / 1000)} CPU left, and GPU pods request "
+            yield NodeBlock(BlockKind.FULL, f"{shown}{short_number(least / 1000)}")
             return
-        needs = [each for each in needs if each.cpu <= free]
+        needs = [need for need in needs if need.cpu <= free]
     if state.memory is not None:
-        free, least = state.memory - used.memory, min(each.memory for each in needs)
+        free, least = state.memory - used.memory, min(need.memory for need in needs)
         if least > free:
             shown = f"{memory(max(0, free))} of memory left, and GPU pods request "
             yield NodeBlock(BlockKind.FULL, f"{shown}{memory(least)}")

@@ -281,7 +281,7 @@ class SeenEvent(KubeObject, frozen=True):
 
 def _first_known(*stamps: str) -> float | None:
     """Return the first of these times that is written."""
-    return next((at for at in map(instant.read, stamps) if at is not None), None)
+    return next((time for time in map(instant.read, stamps) if time is not None), None)
 
 
 class _DeviceTaint(_Taint, frozen=True):
@@ -363,10 +363,10 @@ def decode(text: bytes | msgspec.Raw, kind: type[T]) -> T:
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
-        found: T = decoder.decode(text)
+        fields: T = decoder.decode(text)
     except msgspec.ValidationError:  # also a null, which stands for a field that is missing
         return read(msgspec.json.decode(text), kind)
-    return found
+    return fields
 
 
 def without_nulls(content: Any) -> Any:
@@ -374,5 +374,5 @@ def without_nulls(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: without_nulls(value) for key, value in content.items() if value is not None}
     if isinstance(content, list):
-        return [without_nulls(each) for each in content if each is not None]
+        return [without_nulls(part) for part in content if part is not None]
     return content

@@ -11,7 +11,7 @@ PREFIX: Final = "gpu-metrics-adapter.io/"
 """Prefix of this project's labels and annotations: ``scrape``, ``port``, ``path``, ``scheme``."""
 
 
-def opted_in(pod: Pod) -> bool:
+def has_opted_in(pod: Pod) -> bool:
     """Return whether the pod opts in with this project's labels or annotations."""
     return says_yes(words_under(pod, PREFIX))
 

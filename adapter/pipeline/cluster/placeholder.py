@@ -51,7 +51,7 @@ class MaybePlaceholder(Protocol):
 P = TypeVar("P", bound=MaybePlaceholder)
 
 
-def working(pods: Sequence[P]) -> Sequence[P]:
+def working_pods(pods: Sequence[P]) -> Sequence[P]:
     """Return the pods without the placeholders; all of them if there are only placeholders."""
     pods_at_work = [pod for pod in pods if not pod.placeholder]
     return pods_at_work if pods_at_work and len(pods_at_work) < len(pods) else pods

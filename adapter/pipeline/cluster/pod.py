@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from adapter.pipeline.cluster.gpuresources import known_other
+from adapter.pipeline.cluster.gpuresources import is_known_other
 from adapter.pipeline.cluster.nodestarts import NO_NEEDS, StartNeeds
-from adapter.pipeline.cluster.podvalues import OwnValues, address_of, packed, times_of, uid_of
+from adapter.pipeline.cluster.podvalues import OwnValues, address_of, pack_values, times_of, uid_of
 
 
 class PodRef(NamedTuple):
@@ -160,8 +160,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         shared = {name: getattr(fields, name) for name in _SHARED}
         template = PodTemplate(namespace=fields.ref.namespace, **shared)
         moments = (fields.born, fields.ready_since, fields.unready_since)
-        own = packed(fields.uid, fields.ip, moments)
-        return cls(template, fields.ref.name, fields.node, own)
+        own_values = pack_values(fields.uid, fields.ip, moments)
+        return cls(template, fields.ref.name, fields.node, own_values)
 
     def fields(self) -> PodFields:
         """Return all fields."""
@@ -212,8 +212,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
         A claim may be one of a GPU, and a resource of an unknown name may stand for one.
         """
-        known = self.gpus or self.gpu_groups or self.claims
-        return bool(known) or not all(map(known_other, self.extended))
+        stated = self.gpus or self.gpu_groups or self.claims
+        return bool(stated) or not all(map(is_known_other, self.extended))
 
     @property
     def finished(self) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
-from adapter.pipeline.cluster.nodeaffinity import affine
+from adapter.pipeline.cluster.nodeaffinity import matches_terms
 from adapter.pipeline.cluster.objects import (
     KubeObject,
     SeenConditions,
@@ -177,7 +177,7 @@ class PodSpec(_Object, frozen=True):
         if any(labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         terms = self.node_terms
-        return terms is None or affine(terms, labels, name)
+        return terms is None or matches_terms(terms, labels, name)
 
     @property
     def tolerations(self) -> list[Toleration]:
@@ -307,7 +307,7 @@ def read_pod(content: Any) -> SeenPod:
     """Read a pod; raises msgspec.ValidationError."""
     content = without_nulls(content)
     both = msgspec.convert(content, _PodObject, strict=False)
-    return _seen(both, _pods.reduce(msgspec.convert(content, PodManifest, strict=False)))
+    return _build_pod(both, _pods.reduce(msgspec.convert(content, PodManifest, strict=False)))
 
 
 def decode_pod(text: bytes | msgspec.Raw) -> SeenPod:
@@ -317,17 +317,17 @@ def decode_pod(text: bytes | msgspec.Raw) -> SeenPod:
         msgspec.MsgspecError: it is not JSON, or a field has another type; the text names it.
     """
     try:
-        return _seen(_pod_objects.decode(text), _pods.decode(text))
+        return _build_pod(_pod_objects.decode(text), _pods.decode(text))
     except msgspec.ValidationError:  # also a null, which stands for a field that is missing
         return read_pod(msgspec.json.decode(text))
 
 
-def _seen(both: _PodObject, kept: Pod) -> SeenPod:
-    meta = both.metadata
+def _build_pod(decoded: _PodObject, pod: Pod) -> SeenPod:
+    meta = decoded.metadata
     deleted = instant.read(meta.deletion_timestamp)
-    packed = _encoder.encode(both.status)
+    packed = _encoder.encode(decoded.status)
     keeping = tuple(key for key, word in KEEPING.items() if meta.annotations.get(key) == word)
-    return SeenPod(kept, shared_spec(both.spec), packed, deleted, tuple(meta.finalizers), keeping)
+    return SeenPod(pod, shared_spec(decoded.spec), packed, deleted, tuple(meta.finalizers), keeping)
 
 
 def shared_spec(spec: S) -> S:
@@ -338,12 +338,12 @@ def shared_spec(spec: S) -> S:
     return first
 
 
-def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
+def recount_gpus(seen_pod: SeenPod, resources: GpuResources) -> SeenPod:
     """Return a pod with its GPUs by the settings, which are known only after the pods."""
-    held = {**seen.pod.gpus, **seen.pod.extended}
+    held = {**seen_pod.pod.gpus, **seen_pod.pod.extended}
     gpus = {name: count for name, count in held.items() if resources.is_gpu(name)}
-    if gpus == seen.pod.gpus:
-        return seen
-    rest = {name: count for name, count in held.items() if name not in gpus}
-    kept = seen.pod.replace(gpus=gpus, extended=rest)
-    return msgspec.structs.replace(seen, pod=kept)
+    if gpus == seen_pod.pod.gpus:
+        return seen_pod
+    extended = {name: count for name, count in held.items() if name not in gpus}
+    pod = seen_pod.pod.replace(gpus=gpus, extended=extended)
+    return msgspec.structs.replace(seen_pod, pod=pod)

@@ -35,7 +35,7 @@ class PodSelection:
         """Return the pods of a namespace."""
         return self._of.get(namespace, ())
 
-    def selected(self, namespace: str, selector: Selector | None) -> list[SeenPod]:
+    def select(self, namespace: str, selector: Selector | None) -> list[SeenPod]:
         """Return the unfinished pods of a namespace that a selector matches; none if it is empty,
         as the HPA controller has it."""
         if selector is None or selector.empty:
@@ -46,21 +46,19 @@ class PodSelection:
                 having = self._by_value(namespace, key).get(values[0], ())
                 candidates = min(candidates, having, key=len)
         return [
-            each
-            for each in candidates
-            if not each.pod.finished and selector.matches(each.pod.labels)
+            pod for pod in candidates if not pod.pod.finished and selector.matches(pod.pod.labels)
         ]
 
     def of_workload(self, workload: SeenWorkload) -> list[SeenPod]:
         """Return the unfinished pods that a workload selects."""
-        return self.selected(workload.metadata.namespace, selector_of(workload))
+        return self.select(workload.metadata.namespace, selector_of(workload))
 
     def _by_value(self, namespace: str, key: str) -> dict[str, list[SeenPod]]:
-        known = self._having.get((namespace, key))
-        if known is None:
-            known = self._having[namespace, key] = {}
+        by_value = self._having.get((namespace, key))
+        if by_value is None:
+            by_value = self._having[namespace, key] = {}
             for pod in self.within(namespace):
                 value = pod.pod.labels.get(key)
                 if value is not None:
-                    known.setdefault(value, []).append(pod)
-        return known
+                    by_value.setdefault(value, []).append(pod)
+        return by_value

@@ -56,7 +56,7 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObje
         PodsFileError: it is neither YAML nor JSON, or an object does not match its kind.
     """
     try:
-        manifests = list(_flat(documents(data)))
+        manifests = list(_flatten_lists(documents(data)))
     except YamlError as error:
         raise PodsFileError(f"{name} is neither YAML nor JSON: {error}") from error
     if not manifests and not data.strip():
@@ -73,10 +73,10 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObje
     return objects
 
 
-def _flat(manifests: list[Any]) -> Iterator[Any]:
+def _flatten_lists(manifests: list[Any]) -> Iterator[Any]:
     for document in manifests:
         if isinstance(document, list):
-            yield from _flat(document)
+            yield from _flatten_lists(document)
         elif isinstance(document, dict) and isinstance(document.get("items"), list):
             kind = str(document.get("kind", "List")).removesuffix("List")
             for item in document["items"]:
@@ -86,20 +86,22 @@ def _flat(manifests: list[Any]) -> Iterator[Any]:
             yield document
 
 
-def _add(found: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
+def _add(objects: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
     if not isinstance(manifest, dict):
         raise ValueError(f"a manifest is a mapping, not {type(manifest).__name__}")
     kind = manifest.get("kind")
     if kind == "Pod":
         if not manifest.get("status"):
             manifest = {**manifest, "status": _RUNNING}
-        found.pods.append(decoder.reduce(msgspec.convert(manifest, PodManifest)))
+        objects.pods.append(decoder.reduce(msgspec.convert(manifest, PodManifest)))
     elif kind == "Service":
-        found.services.append(services.reduce(msgspec.convert(manifest, ServiceManifest)))
+        objects.services.append(services.reduce(msgspec.convert(manifest, ServiceManifest)))
     elif kind == "Node":
-        found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest), decoder.resources))
+        objects.nodes.append(
+            nodes.reduce(msgspec.convert(manifest, NodeManifest), decoder.resources)
+        )
     elif kind == "HorizontalPodAutoscaler":
-        found.hpas.append(hpamanifest.reduce(msgspec.convert(manifest, HpaManifest)))
+        objects.hpas.append(hpamanifest.reduce(msgspec.convert(manifest, HpaManifest)))
     elif not kind:
         raise ValueError("it has no kind; write kind: Pod")
 
@@ -191,10 +193,10 @@ class PodsFile:
             ) from error
         return parse(data, self._decoder, str(self._path))
 
-    def _put(self, found: FileObjects) -> None:
-        self._pods.replace(found.pods)
-        self._services.replace(found.services)
-        self._nodes.replace(found.nodes)
+    def _put(self, objects: FileObjects) -> None:
+        self._pods.replace(objects.pods)
+        self._services.replace(objects.services)
+        self._nodes.replace(objects.nodes)
         if self._hpas is not None:
-            self._hpas.replace(found.hpas)
-        log.info("pods file read", path=str(self._path), pods=len(found.pods))
+            self._hpas.replace(objects.hpas)
+        log.info("pods file read", path=str(self._path), pods=len(objects.pods))

@@ -19,7 +19,7 @@ _UID: Final = 16
 _ADDRESS: Final = _UID + _TIMES.size
 
 
-def packed(uid: str, address: str, moments: tuple[float, float, float]) -> OwnValues:
+def pack_values(uid: str, address: str, moments: tuple[float, float, float]) -> OwnValues:
     """Pack a pod's own values. Equal values give equal results.
 
     Args:
@@ -27,28 +27,28 @@ def packed(uid: str, address: str, moments: tuple[float, float, float]) -> OwnVa
         address: its IP address; empty without one.
         moments: see :func:`times_of`.
     """
-    number, place = _packed_uid(uid), _packed_address(address)
+    number, place = _pack_uid(uid), _pack_address(address)
     if number is None or place is None:
         return (uid, address, moments)
     return number + _TIMES.pack(*moments) + place
 
 
-def uid_of(own: OwnValues) -> str:
+def uid_of(values: OwnValues) -> str:
     """Return the uid."""
-    return own[0] if isinstance(own, tuple) else _uuid(own[:_UID])
+    return values[0] if isinstance(values, tuple) else _uuid(values[:_UID])
 
 
-def address_of(own: OwnValues) -> str:
+def address_of(values: OwnValues) -> str:
     """Return the IP address; empty without one."""
-    return own[1] if isinstance(own, tuple) else _ip(own[_ADDRESS:])
+    return values[1] if isinstance(values, tuple) else _ip(values[_ADDRESS:])
 
 
-def times_of(own: OwnValues) -> tuple[float, float, float]:
+def times_of(values: OwnValues) -> tuple[float, float, float]:
     """Return when the pod was created, and since when it is ready or not; 0 if not known."""
-    return own[2] if isinstance(own, tuple) else _TIMES.unpack_from(own, _UID)
+    return values[2] if isinstance(values, tuple) else _TIMES.unpack_from(values, _UID)
 
 
-def _packed_uid(text: str) -> bytes | None:
+def _pack_uid(text: str) -> bytes | None:
     """Return the bytes of a UUID in its usual form; None for another text."""
     try:
         packed = bytes.fromhex(text.replace("-", ""))
@@ -62,7 +62,7 @@ def _uuid(packed: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def _packed_address(text: str) -> bytes | None:
+def _pack_address(text: str) -> bytes | None:
     """Return the bytes of an IP address in its usual form; None for another text."""
     if not text:
         return b""

@@ -27,8 +27,8 @@ class Selections:
 
     def get(self, namespace: str, key: Selector | Workload) -> _Found | None:
         """Return a cached selection."""
-        own = self._of.get(namespace)
-        return own.get(key) if own else None
+        selections = self._of.get(namespace)
+        return selections.get(key) if selections else None
 
     def keep(self, namespace: str, key: Selector | Workload, pods: _Found) -> None:
         """Cache a selection, unless it is very large."""
@@ -46,10 +46,10 @@ class Selections:
             self.bytes -= self._sizes.pop(namespace)
 
     def _drop_oldest(self) -> None:
-        namespace, own = next(iter(self._of.items()))
-        key = next(iter(own))
-        self._grow(namespace, -_weight(namespace, key, own.pop(key)))
-        if not own:
+        namespace, selections = next(iter(self._of.items()))
+        key = next(iter(selections))
+        self._grow(namespace, -_weight(namespace, key, selections.pop(key)))
+        if not selections:
             del self._of[namespace], self._sizes[namespace]
 
     def _grow(self, namespace: str, size: int) -> None:
@@ -58,5 +58,5 @@ class Selections:
 
 
 def _weight(namespace: str, key: Selector | Workload, pods: _Found) -> int:
-    own = key.bytes if isinstance(key, Selector) else weight(key)
-    return 2 * ENTRY + own + 8 * len(pods)
+    size = key.bytes if isinstance(key, Selector) else weight(key)
+    return 2 * ENTRY + size + 8 * len(pods)

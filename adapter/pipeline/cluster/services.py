@@ -73,7 +73,7 @@ def decode(raw: msgspec.Raw | bytes) -> Service:
         ValueError: its selector is none.
     """
     manifest = _manifest.decode(raw)
-    keptbytes.check(raw, manifest, lambda kept: kept)
+    keptbytes.check(raw, manifest, lambda whole: whole)
     return reduce(manifest)
 
 

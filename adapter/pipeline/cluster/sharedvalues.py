@@ -39,9 +39,9 @@ class SharedValues:
     def mapping(self, mapping: Mapping[str, M]) -> Mapping[str, M]:
         """Return the first mapping equal to this one; its texts are shared too."""
         key = (dict, tuple(sorted(mapping.items())))
-        known: Mapping[str, M] | None = self._known.get(key)
-        if known is not None:
-            return known
+        first: Mapping[str, M] | None = self._known.get(key)
+        if first is not None:
+            return first
         texts = {
             self.text(k): self.text(v) if isinstance(v, str) else v for k, v in mapping.items()
         }
@@ -54,9 +54,9 @@ class SharedValues:
         return self._first((type(record), struct.pack(f"{len(places)}Q", *places)), record)
 
     def _first(self, key: Hashable, value: V) -> V:
-        known: V | None = self._known.get(key)
-        if known is not None:
-            return known
+        first: V | None = self._known.get(key)
+        if first is not None:
+            return first
         size = ENTRY + weight(key)
         if self._bytes + size > _LIMIT:
             self._known.clear()

@@ -57,9 +57,9 @@ class Table(Fed, Generic[K, V]):
 
     def replace(self, items: Sequence[V]) -> None:
         """Take a complete list of objects."""
-        at_once(self.replacing(items))
+        at_once(self.replace_in_steps(items))
 
-    def replacing(self, items: Sequence[V]) -> Steps[None]:
+    def replace_in_steps(self, items: Sequence[V]) -> Steps[None]:
         """The same in steps. Each step leaves the table as single events would."""
         listed: set[Hashable] = set()
         for some in parts(items, _STEP):
@@ -77,10 +77,10 @@ class Table(Fed, Generic[K, V]):
             yield
         self.synced = True
 
-    def known(self, item: V) -> V:
+    def intern(self, item: V) -> V:
         """Return the table's own object if it equals ``item``, else ``item``."""
-        own = self._items.get(item.key)
-        return own if own is not None and own == item else item
+        stored = self._items.get(item.key)
+        return stored if stored is not None and stored == item else item
 
     def apply(self, event: EventType, item: V) -> None:
         """Take one added, modified or deleted object."""

@@ -30,7 +30,7 @@ class Toleration(NamedTuple):
     effect: str
 
 
-def binding(taint: Taint) -> bool:
+def is_binding(taint: Taint) -> bool:
     """Return whether a taint keeps a pod without a toleration from the node."""
     return taint.effect in _BINDING
 
@@ -48,4 +48,4 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Return whether a taint keeps a pod with these tolerations from the node."""
-    return binding(taint) and not any(tolerates(toleration, taint) for toleration in tolerations)
+    return is_binding(taint) and not any(tolerates(toleration, taint) for toleration in tolerations)

@@ -12,7 +12,7 @@ class PodUids:
 
     def __init__(self, index: PodIndex) -> None:
         self._pods = {pod.uid: pod for pod in index.select(None, EVERYTHING) if pod.uid}
-        self._stop = index.listen(self._changed)
+        self._stop = index.listen(self._note_change)
 
     def get(self, uid: str) -> Pod | None:
         """The pod of that uid."""
@@ -23,7 +23,7 @@ class PodUids:
         self._stop()
         self._pods.clear()
 
-    def _changed(self, before: Pod | None, after: Pod | None) -> None:
+    def _note_change(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None and (after is None or after.uid != before.uid):
             self._pods.pop(before.uid, None)
         if after is not None and after.uid:

@@ -123,16 +123,16 @@ def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Wo
     """Return a pod's controller and what the labels name above it, the topmost last."""
     if direct is None:
         return ()
-    above = _above(labels, direct)
-    named = (
+    above = _workload_above(labels, direct)
+    labeled = (
         Workload(row.resource, name)
         for row in _RESOURCES.get(direct.resource.resource, ())
         if (name := row.name(labels))
     )
-    return (direct, *((above,) if above else ()), *named)
+    return (direct, *((above,) if above else ()), *labeled)
 
 
-def _above(labels: Mapping[str, str], direct: Workload) -> Workload | None:
+def _workload_above(labels: Mapping[str, str], direct: Workload) -> Workload | None:
     if direct.resource == REPLICASETS:
         for label, resource in _HASHES:
             suffix = "-" + labels.get(label, "")

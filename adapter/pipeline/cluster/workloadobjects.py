@@ -174,7 +174,7 @@ class _Managed(_Object, frozen=True):
 def read_workload(kind: str, content: Any, origin: str = "") -> SeenWorkload:
     """Read a workload of a kind, which the objects of a list do not state."""
     workload, managed = read(content, SeenWorkload), read(content, _Managed)
-    return _completed(workload, managed, kind, content, origin)
+    return _complete_workload(workload, managed, kind, content, origin)
 
 
 def decode_workload(kind: str, text: bytes | msgspec.Raw) -> SeenWorkload:
@@ -183,10 +183,10 @@ def decode_workload(kind: str, text: bytes | msgspec.Raw) -> SeenWorkload:
     Raises:
         msgspec.MsgspecError: it is not JSON, or a field has another type; the text names it.
     """
-    return _completed(decode(text, SeenWorkload), decode(text, _Managed), kind)
+    return _complete_workload(decode(text, SeenWorkload), decode(text, _Managed), kind)
 
 
-def _completed(
+def _complete_workload(
     workload: SeenWorkload, managed: _Managed, kind: str, content: Any = None, origin: str = ""
 ) -> SeenWorkload:
     replaced, meta, spec = msgspec.structs.replace, workload.metadata, workload.spec

@@ -56,7 +56,7 @@ class Accounted(NamedTuple):
     """Builder -> epoch seconds of the last page that was compared with the device's own sample."""
 
 
-def accounted(
+def compare_pod_samples(
     builders: Mapping[SeriesKey, SeriesBuilder],
     before: Mapping[SeriesKey, DeviceSeries],
     rejects: Rejects,
@@ -81,13 +81,13 @@ def accounted(
             version replaced it.
     """
     step = StepBudget(FRAMES)
-    known = yield from _known(builders, before, patience, step)
-    found = {key for key, series in known.items() if series.per_process}
-    judged = yield from _judged(builders, before, step)
+    earlier = yield from _recent_series(builders, before, patience, step)
+    per_process = {key for key, series in earlier.items() if series.per_process}
+    judged = yield from _drop_judged(builders, before, step)
     compared: defaultdict[SeriesKey, set[float]] = defaultdict(set)
-    of_device = yield from _of_device(builders, step)
+    of_device = yield from _pods_by_device(builders, step)
     for device, pods in of_device.items():
-        whole = builders[_bare(device)]
+        whole = builders[_bare_key(device)]
         moments = yield from _moments(whole, pods, step)
         for time, moment in sorted(moments.items()):
             if step.spent(len(moment.pods)):
@@ -98,40 +98,40 @@ def accounted(
                 compared[key].add(time)
             _drop_unseen(moment, rejects)
             if moment.exclusive:
-                found -= keys
+                per_process -= keys
                 _give_whole(moment)
             else:
-                found |= keys
+                per_process |= keys
                 _keep_rest(moment)
-    uncompared = {key: compared[key] for key in (*known, *compared)}
+    uncompared = {key: compared[key] for key in (*earlier, *compared)}
     yield from _drop_uncompared(uncompared, builders, rejects, step)
-    for key in found:
+    for key in per_process:
         builders[key].drop(_REST)
         if step.spent(len(builders[key].frames)):
             yield
-    return Accounted(frozenset(found), judged)
+    return Accounted(frozenset(per_process), judged)
 
 
-def _known(
+def _recent_series(
     builders: Mapping[SeriesKey, SeriesBuilder],
     before: Mapping[SeriesKey, DeviceSeries],
     patience: float,
     step: StepBudget,
 ) -> Steps[dict[SeriesKey, DeviceSeries]]:
     """Return the device series of builders whose device recently had its own sample."""
-    known: dict[SeriesKey, DeviceSeries] = {}
+    earlier: dict[SeriesKey, DeviceSeries] = {}
     for key, builder in builders.items():
         series = before.get(key)
         if series is None or not series.judged:
             continue
         if max(builder.frames, default=0.0) - series.judged < patience:
-            known[key] = series
+            earlier[key] = series
         if step.spent(1 + len(builder.frames) // 16):
             yield
-    return known
+    return earlier
 
 
-def _judged(
+def _drop_judged(
     builders: Mapping[SeriesKey, SeriesBuilder],
     before: Mapping[SeriesKey, DeviceSeries],
     step: StepBudget,
@@ -149,14 +149,14 @@ def _judged(
     return judged
 
 
-def _of_device(
+def _pods_by_device(
     builders: Mapping[SeriesKey, SeriesBuilder], step: StepBudget
 ) -> Steps[Mapping[str, _Pods]]:
     """Return the builders of pods for each device that has its own builder."""
     series: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
     many = len(builders) > FRAMES
     for key, builder in builders.items():
-        if key.pod is not None and _bare(key.device) in builders:
+        if key.pod is not None and _bare_key(key.device) in builders:
             series[key.device].append((key, builder))
             if many and step.spent(1):
                 yield
@@ -223,5 +223,5 @@ def _keep_rest(moment: _Moment) -> None:
                 moment.whole.setdefault(spelling, value)
 
 
-def _bare(device: str) -> SeriesKey:
+def _bare_key(device: str) -> SeriesKey:
     return SeriesKey(device, None, "", "")

@@ -59,11 +59,11 @@ def assignment(
         exporter: (namespace, name) of the exporter's own pod, if known.
         direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
     """
-    found, _ = workload(labels, direct=direct)
-    return None if found is None else assigned_to(found, labels, exporter)
+    named_pod, _ = workload(labels, direct=direct)
+    return None if named_pod is None else assignment_to(named_pod, labels, exporter)
 
 
-def assigned_to(
+def assignment_to(
     pod: NamedPod, labels: Mapping[str, str], exporter: tuple[str, str] | None
 ) -> Assignment:
     """Return the assignment of a device to a pod that a sample's labels name.
@@ -90,7 +90,7 @@ def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatc
     return Mismatch.FINISHED if pod.finished else None
 
 
-def unfit(pod: Pod, options: TelemetryOptions) -> Mismatch | None:
+def unfit_reason(pod: Pod, options: TelemetryOptions) -> Mismatch | None:
     """Return why no value is served for a pod at present, regardless of its samples."""
     if pod.finished:
         return Mismatch.FINISHED

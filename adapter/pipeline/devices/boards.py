@@ -33,9 +33,9 @@ def lend_board_values(builders: Iterable[SeriesBuilder]) -> Steps[bool]:
         Whether the page has such fields, so that a sample alone does not give its device's value.
     """
     partitions = [
-        (at.board, builder)
+        (device.board, builder)
         for builder in builders
-        if builder.mig and (at := builder.identity.device) is not None
+        if builder.mig and (device := builder.identity.device) is not None
     ]
     step = StepBudget(_FRAMES)
     shown: defaultdict[_Moment, Frame] = defaultdict(dict)

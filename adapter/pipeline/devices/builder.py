@@ -92,13 +92,15 @@ class SeriesBuilder:
         dropped, self.time = False, nan
         for time, frame in self.frames.items():
             if time <= until and time not in but:
-                kept = {s: v for s, v in frame.items() if s.field.name not in fields}
-                dropped = dropped or len(kept) < len(frame)
-                self.frames[time] = kept
+                left = {s: v for s, v in frame.items() if s.field.name not in fields}
+                dropped = dropped or len(left) < len(frame)
+                self.frames[time] = left
         return dropped
 
 
-def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, SeriesBuilder]:
+def merge_without_uid(
+    builders: Mapping[SeriesKey, SeriesBuilder],
+) -> dict[SeriesKey, SeriesBuilder]:
     """Merge builders whose samples have no pod UID into those of the same pod that have one.
 
     Only some samples of a page carry a UID. If the UID distinguishes two pods with one name,
@@ -108,23 +110,23 @@ def folded(builders: Mapping[SeriesKey, SeriesBuilder]) -> dict[SeriesKey, Serie
     for key in builders:
         if key.uid:
             with_uid.setdefault(key._replace(uid=""), []).append(key)
-    kept = dict(builders)
+    merged = dict(builders)
     for bare, keys in with_uid.items():
-        if len(keys) == 1 and bare in kept:
-            kept[keys[0]].take(kept.pop(bare))
-    return kept
+        if len(keys) == 1 and bare in merged:
+            merged[keys[0]].take(merged.pop(bare))
+    return merged
 
 
 def holders(builders: Iterable[SeriesKey]) -> Holders:
     """Return each device's assigned pods."""
-    held: dict[str, set[PodRef]] = {}
+    by_device: dict[str, set[PodRef]] = {}
     for key in builders:
         if key.pod is not None:
-            held.setdefault(key.device, set()).add(key.pod)
-    return held
+            by_device.setdefault(key.device, set()).add(key.pod)
+    return by_device
 
 
-def superseded(builders: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[SeriesKey]:
+def find_superseded(builders: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[SeriesKey]:
     """Return the builders of pods whose device was assigned to another pod later.
 
     A range of stored samples holds both the pod that had a device and the pod that has it

@@ -14,7 +14,7 @@ from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts, judge
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.remainder import Doubts, is_part, unexplained
+from adapter.pipeline.devices.remainder import Doubts, is_part, unexplained_zeros
 from adapter.pipeline.devices.series import (
     CLEAR,
     UNSUPPORTED,
@@ -30,7 +30,7 @@ _STEP: Final = 64
 """Devices that one step checks."""
 
 
-def cross_checked(
+def cross_check(
     all_series: Mapping[SeriesKey, DeviceSeries],
     before: ExporterState | None,
     idle: IdlePower,
@@ -50,42 +50,42 @@ def cross_checked(
         rejects: counts every doubted field once per device and scrape result.
     """
     active = _active_boards(all_series.values())
-    earlier = _earlier(before)
+    earlier = _verdict_finder(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(all_series)
     false_zeros: Mapping[int, Doubts] = {}
     if any(map(is_part, all_series.values())):
         its_devices = before.devices if before else {}
-        false_zeros = yield from unexplained(tuple(all_series.values()), its_devices)
+        false_zeros = yield from unexplained_zeros(tuple(all_series.values()), its_devices)
     for number, (key, series) in enumerate(all_series.items(), 1):
         if not number % _STEP:
             yield
         zeros = false_zeros.get(id(series), {})
         if zeros:
-            judged[key] = doubting(series, zeros)
+            judged[key] = add_doubts(series, zeros)
             _count(judged[key], counted, rejects)
         if series.per_process:
             continue
         device = series.device
-        at = Circumstances(
+        circumstances = Circumstances(
             now=series.received,
             window=options.window,
             patience=options.collect_interval,
             idle=idle.of(device.model, device.board),
             alone=device.board not in active,
         )
-        verdict = judge(series.history, earlier(key), at)
+        verdict = judge(series.history, earlier(key), circumstances)
         if verdict is CLEAR:
             continue
-        judged[key] = doubting(replace(series, verdict=verdict), zeros)
-        watts = None if series.mig else idle_watts(series.history, verdict, at)
+        judged[key] = add_doubts(replace(series, verdict=verdict), zeros)
+        watts = None if series.mig else idle_watts(series.history, verdict, circumstances)
         if watts is not None:
             idle.learn(device.model, device.board, watts)
         _count(judged[key], counted, rejects)
     return judged
 
 
-def doubting(series: DeviceSeries, doubts: Mapping[str, Doubt]) -> DeviceSeries:
+def add_doubts(series: DeviceSeries, doubts: Mapping[str, Doubt]) -> DeviceSeries:
     """Return the device series with more doubts."""
     if not doubts:
         return series
@@ -103,9 +103,9 @@ def _count(series: DeviceSeries, counted: set[tuple[str, str]], rejects: Rejects
 
 def doubt(metric: Metric, series: DeviceSeries) -> str | None:
     """Return the doubt because of which a metric has no value for this device, if any."""
-    asked = _Asked(series)
-    metric.read(asked)
-    return asked.doubt
+    recorder = _Asked(series)
+    metric.read(recorder)
+    return recorder.doubt
 
 
 class _Asked:
@@ -123,7 +123,7 @@ class _Asked:
         measured = self._series.value_of(field, what)
         if measured is None and self.doubt is None:
             self.doubt = self._series.verdict.doubts.get(field)
-            if self.doubt is None and self._series.unsupported(field):
+            if self.doubt is None and self._series.is_unsupported(field):
                 self.doubt = UNSUPPORTED
         return measured
 
@@ -134,7 +134,7 @@ class _Asked:
         return self._series.reports(field)
 
 
-def _earlier(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:
+def _verdict_finder(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:
     """Return what finds the last verdict on a device, regardless of the pod that had it."""
 
     @cache
@@ -152,10 +152,10 @@ def _earlier(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:
 
 def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
     return frozenset(
-        series.device.board for series in all_series if series.mig and _active(series.history)
+        series.device.board for series in all_series if series.mig and _is_active(series.history)
     )
 
 
-def _active(history: History) -> bool:
+def _is_active(history: History) -> bool:
     columns = (column for name in ENGINES for column in history.layout.of_field.get(name, ()))
     return bool(history.times) and any(history.column(column)[-1] > 0 for column in columns)

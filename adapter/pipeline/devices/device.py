@@ -136,7 +136,7 @@ def device(
     """
     uuid = _first(labels, UUIDS)
     place = node or _first(labels, _NODE) or host(labels, exporter) or origin
-    board = uuid if uuid.strip("0-") else _local(labels, place)
+    board = uuid if uuid.strip("0-") else _local_id(labels, place)
     if board is None:
         return None
     model = _first(labels, _MODEL)
@@ -152,7 +152,7 @@ def device(
     return Device("/".join(parts), board, model, profile if instance else "", number)
 
 
-def seen_by(pod: PodRef, at: Device) -> Device:
+def device_seen_by(pod: PodRef, at: Device) -> Device:
     """Return a device as the server in a pod sees it, separate from all other devices.
 
     The id contains the pod, so the page of a server cannot name a device of another pod.
@@ -180,14 +180,14 @@ def part(
         port: of the page; empty if it is not known.
     """
     if part_labels is None:
-        own = {n: v for n, v in labels.items() if v and n not in aside and _may_identify(n)}
+        own_labels = {n: v for n, v in labels.items() if v and n not in aside and _may_identify(n)}
     else:
         # If a target label has the same name, the scrape renames the page's own label.
-        found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in part_labels}
-        if not found.get(_MODEL_NAME, _MODEL_NAME):
-            found[_MODEL_NAME] = labels.get(_MODEL_OF_TRITON)
-        own = {name: value for name, value in found.items() if value}
-    parts = sorted(f"{name}={value}" for name, value in own.items())
+        values = {n: labels.get(f"exported_{n}") or labels.get(n) for n in part_labels}
+        if not values.get(_MODEL_NAME, _MODEL_NAME):
+            values[_MODEL_NAME] = labels.get(_MODEL_OF_TRITON)
+        own_labels = {name: value for name, value in values.items() if value}
+    parts = sorted(f"{name}={value}" for name, value in own_labels.items())
     if port:
         parts.append(f"port={port}")
     identity = "/".join((pod.namespace, pod.name, ",".join(parts)))
@@ -213,7 +213,7 @@ def cluster(labels: Mapping[str, str]) -> str:
     return _first(labels, CLUSTERS)
 
 
-def _local(labels: Mapping[str, str], place: str) -> str | None:
+def _local_id(labels: Mapping[str, str], place: str) -> str | None:
     """Return the id of a device that is unique only on its node."""
     index = _first(labels, _INDEX)
     if not index:

@@ -32,10 +32,10 @@ class Extents:
         self._known: dict[str, Extent] = {}
 
     def __getitem__(self, name: str) -> Extent:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = self._extent(name)
-        return known
+        extent = self._known.get(name)
+        if extent is None:
+            extent = self._known[name] = self._extent(name)
+        return extent
 
     def _extent(self, name: str) -> Extent:
         history = self._history

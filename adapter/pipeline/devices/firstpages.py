@@ -36,7 +36,7 @@ def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
     width = sum(row.columns.layout.width for row in shape.rows)
     if width * len(times) > _SPARSE * sum(map(len, histories)):
         return None  # each device has other times
-    rows, hole = _joined(shape, histories)
+    rows, hole = _join_histories(shape, histories)
     all_series = [state.all_series[row.key] for row in shape.rows]
     rest = (
         rest_of(row.columns, series, state.idle, shape.options)
@@ -44,14 +44,14 @@ def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
     )
     verdicts = tuple(series.verdict for series in all_series)
     judgement = DeviceJudgement(shape, verdicts, tuple(rest), state.idle)
-    rejected = {at: series.rejected for at, series in enumerate(all_series) if series.rejected}
+    rejected = {i: series.rejected for i, series in enumerate(all_series) if series.rejected}
     return LastPages(shape, rows, hole, state.received, rejected, judgement)
 
 
-def _joined(shape: PageShape, histories: Sequence[History]) -> tuple[NumberRows, float]:
+def _join_histories(shape: PageShape, histories: Sequence[History]) -> tuple[NumberRows, float]:
     """Return rows with the samples of the device series, and the time of the newest gap."""
     times = array("d", sorted({time for samples in histories for time in samples.times}))
-    width, at_time = len(shape.numbers.spellings), {time: at for at, time in enumerate(times)}
+    width, at_time = len(shape.numbers.spellings), {time: index for index, time in enumerate(times)}
     numbers = array("d", bytes(8 * width * len(times)))
     missing = array("d", [nan] * len(times))
     hole = -inf
@@ -61,11 +61,11 @@ def _joined(shape: PageShape, histories: Sequence[History]) -> tuple[NumberRows,
         for place in place_of.values():
             numbers[place::width] = missing
         for column, spelling in enumerate(samples.layout.columns):
-            own, place = samples.column(column), place_of[spelling]
+            values, place = samples.column(column), place_of[spelling]
             if whole:
-                numbers[place::width] = own
+                numbers[place::width] = values
             else:
-                for time, number in zip(samples.times, own, strict=True):
+                for time, number in zip(samples.times, values, strict=True):
                     numbers[at_time[time] * width + place] = number
         for place in place_of.values():
             gaps = [time for time, x in zip(times, numbers[place::width], strict=True) if isnan(x)]

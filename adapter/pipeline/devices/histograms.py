@@ -72,7 +72,7 @@ class Histograms:
         if place in self._flawed:
             return
         if spelling.role is Role.BUCKET and spelling.bound is None:
-            bucket = self._labelled(spelling, labels)
+            bucket = self._find_bucket(spelling, labels)
             if bucket is None:
                 self._flaw(place, spelling, NO_BOUND, value)
                 return
@@ -94,7 +94,7 @@ class Histograms:
             number = value * spelling.factor
             numbers[spelling] = max(number, numbers.get(spelling, number))
 
-    def _labelled(self, spelling: Spelling, labels: Mapping[str, str]) -> Spelling | None:
+    def _find_bucket(self, spelling: Spelling, labels: Mapping[str, str]) -> Spelling | None:
         try:
             bound = float(labels.get("le", ""))
         except ValueError:

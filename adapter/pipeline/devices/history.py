@@ -2,7 +2,7 @@
 
 Ten thousand devices with twenty-five fields each must fit into little memory, and a mean over
 thirty seconds must be cheap. So the samples of one scrape are one row of floats, with NaN for a
-field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
+field without a sample. A history is immutable: :meth:`History.with_frames` returns a new one.
 
 The rows may be those of a whole page, which has the numbers of other devices too
 (:mod:`adapter.pipeline.devices.pages`). Then the history knows where its own are.
@@ -20,9 +20,9 @@ from typing import Final
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.catalog.metric import DeviceValue, Kind
-from adapter.pipeline.devices.counted import counted, first_used
 from adapter.pipeline.devices.options import MAX_SAMPLES
 from adapter.pipeline.devices.rows import NumberRows
+from adapter.pipeline.devices.windowhistograms import first_used_sample, histogram_increase
 
 Frame = dict[Spelling, float]
 """The values of one time, in the units of the fields."""
@@ -78,35 +78,35 @@ class History:
         if columns is None:
             return None
         if kind is Kind.HISTOGRAM:
-            return counted(self, columns, window)
+            return histogram_increase(self, columns, window)
         if len(columns) == 1:
             return self._column(columns[0], kind, window, share)
         best: DeviceValue | None = None
         for column in columns:
-            found = self._column(column, kind, window, share)
-            if found is not None and (best is None or found.time > best.time):
-                best = found
+            value = self._column(column, kind, window, share)
+            if value is not None and (best is None or value.time > best.time):
+                best = value
         return best
 
     def _column(
         self, column: int, kind: Kind, window: float, share: float | None
     ) -> DeviceValue | None:
-        times, own = self.times, self.column(column)
+        times, numbers = self.times, self.column(column)
         row = len(times) - 1
-        while row >= 0 and isnan(own[row]):
+        while row >= 0 and isnan(numbers[row]):
             row -= 1
         if row < 0:
             return None
         time, spelling = times[row], self.layout.columns[column]
         value: float | None
         if kind is Kind.LAST:
-            value = own[row]
+            value = numbers[row]
         elif kind is Kind.RATE:
-            seen = [(t, v) for t, v in zip(times, own, strict=True) if not isnan(v)]
-            value = rate(seen, time - window)
+            samples = [(t, v) for t, v in zip(times, numbers, strict=True) if not isnan(v)]
+            value = rate(samples, time - window)
         else:
             first = bisect_right(times, time - window)
-            valid = [v for v in own[first:] if not isnan(v)]
+            valid = [v for v in numbers[first:] if not isnan(v)]
             value = sum(valid) / len(valid) if share is None else percentile(valid, share)
         if value is None:
             return None
@@ -121,12 +121,12 @@ class History:
         """Return this history without the field's samples up to ``until``."""
         if field not in self.layout.of_field or not self.times or self.times[0] > until:
             return self
-        kept = {}
+        frames = {}
         for time, frame in self.frames():
             left = {s: v for s, v in frame.items() if s.field.name != field or time > until}
             if left:
-                kept[time] = left
-        return _packed(kept)
+                frames[time] = left
+        return _pack_frames(frames)
 
     def frames(self) -> Iterator[tuple[float, Frame]]:
         """Yield each time with its samples."""
@@ -138,7 +138,9 @@ class History:
         row = len(self.times) - 1
         return {c.field.name: v for c, v in self._frame(row).items()} if row >= 0 else {}
 
-    def extended(self, frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+    def with_frames(
+        self, frames: Mapping[float, Frame], window: float, age_limit: float
+    ) -> History:
         """Return this history with more samples, without those that no reading can use any more.
 
         Samples for a time that the history has are merged into it: a range query returns samples
@@ -147,7 +149,7 @@ class History:
         if len(frames) == 1:
             ((time, frame),) = frames.items()
             if time > self.newest:
-                longer = self._appended(time, frame, window, age_limit)
+                longer = self._with_newer_frame(time, frame, window, age_limit)
                 if longer is not None:
                     return longer
         merged = {time: self._frame(row) for row, time in enumerate(self.times)}
@@ -155,7 +157,7 @@ class History:
             merged[time] = merged.get(time, {}) | frame
         return history(merged, window, age_limit)
 
-    def _appended(
+    def _with_newer_frame(
         self, time: float, frame: Frame, window: float, age_limit: float
     ) -> History | None:
         """Return the history with one newer frame, or None if a field has no column yet."""
@@ -165,8 +167,8 @@ class History:
             return None
         rows = self._rows
         if not isinstance(self._places, range):  # a row has other numbers, or another order
-            own = chain.from_iterable(map(self.row, range(len(self.times))))
-            rows = NumberRows(self.times, array("d", own), self.layout.width)
+            numbers = chain.from_iterable(map(self.row, range(len(self.times))))
+            rows = NumberRows(self.times, array("d", numbers), self.layout.width)
         if not missing:
             return History(self.layout, rows.with_row(time, row, window))
         longer = History(self.layout, rows.with_row(time, row, max(window, age_limit)))
@@ -174,11 +176,11 @@ class History:
 
     def with_numbers(self) -> History:
         """Return the history without columns that have no number."""
-        at = [i for i in range(self.layout.width) if not all(map(isnan, self.column(i)))]
-        if len(at) == self.layout.width:
+        filled = [i for i in range(self.layout.width) if not all(map(isnan, self.column(i)))]
+        if len(filled) == self.layout.width:
             return self
-        columns = layout(tuple(map(self.layout.columns.__getitem__, at)))
-        places = [self._places[i] for i in at]
+        columns = layout(tuple(map(self.layout.columns.__getitem__, filled)))
+        places = [self._places[i] for i in filled]
         return History(columns, self._rows, places)
 
     def _frame(self, row: int) -> Frame:
@@ -192,25 +194,25 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
     newest = max(frames, default=0.0)
     complete = len(frames.get(newest, ())) == len(columns)
     horizon = window if complete else max(window, age_limit)
-    kept = sorted(time for time in frames if time > newest - horizon)[-MAX_SAMPLES:]
-    return _packed({time: frames[time] for time in kept})
+    times = sorted(time for time in frames if time > newest - horizon)[-MAX_SAMPLES:]
+    return _pack_frames({time: frames[time] for time in times})
 
 
-def _packed(frames: Mapping[float, Frame]) -> History:
+def _pack_frames(frames: Mapping[float, Frame]) -> History:
     """Return the frames as arrays, in order of time."""
-    columns = layout(in_order({column for frame in frames.values() for column in frame}))
+    columns = layout(sort_columns({column for frame in frames.values() for column in frame}))
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
     return History(columns, NumberRows(array("d", frames), values, columns.width))
 
 
-def in_order(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:
+def sort_columns(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:
     """Return columns in the order of every history."""
     return tuple(sorted(columns, key=lambda column: (column.name, column.field.name)))
 
 
-NO_SAMPLES: Final = _packed({})
+NO_SAMPLES: Final = _pack_frames({})
 
 
 Samples = Sequence[tuple[float, float]]
@@ -227,7 +229,7 @@ def rate(samples: Samples, since: float) -> float | None:
     Args:
         since: epoch seconds at which the window begins.
     """
-    used = samples[first_used([time for time, _ in samples], since) :]
+    used = samples[first_used_sample([time for time, _ in samples], since) :]
     if len(used) < 2:
         return None
     increase, before = 0.0, used[0][1]

@@ -7,8 +7,8 @@ from typing import Final
 
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.cluster.pod import PodRef
-from adapter.pipeline.devices.assignment import Assignment, assigned_to
-from adapter.pipeline.devices.device import CLUSTERS, cluster, device, host, part, seen_by
+from adapter.pipeline.devices.assignment import Assignment, assignment_to
+from adapter.pipeline.devices.device import CLUSTERS, cluster, device, device_seen_by, host, part
 from adapter.pipeline.devices.serveraddress import (
     INSTANCES,
     ServerAddress,
@@ -18,7 +18,12 @@ from adapter.pipeline.devices.serveraddress import (
 )
 from adapter.pipeline.devices.state import Identity
 from adapter.pipeline.exposition import podlabels
-from adapter.pipeline.exposition.cutlabels import CutLabelError, CutLabels, StrictLabels, readable
+from adapter.pipeline.exposition.cutlabels import (
+    CutLabelError,
+    CutLabels,
+    StrictLabels,
+    readable_labels,
+)
 from adapter.pipeline.exposition.podlabels import (
     NamedPod,
     allow,
@@ -62,10 +67,10 @@ def identify(
     try:
         for name in (*spelling.field.parts, *(label for label, _ in spelling.field.where)):
             strict.get(name)
-        found = _identify(strict, spelling, result, exporter, pod_at)
+        identity = _identify(strict, spelling, result, exporter, pod_at)
     except CutLabelError as error:
         return Identity(labels, None, flaw=error.reason)
-    return found._replace(labels=labels)
+    return identity._replace(labels=labels)
 
 
 def _identify(
@@ -76,58 +81,63 @@ def _identify(
     pod_at: PodAt,
 ) -> Identity:
     if spelling.server or spelling.field.seen:
-        return _of_server(labels, spelling, result, pod_at)
+        return _identify_server(labels, spelling, result, pod_at)
     if result.serves:
         return Identity(labels, None, flaw=NOT_AN_EXPORTER)
-    at = device(labels, result.origin, node=result.node, exporter=exporter)
-    if at is None:
+    its_device = device(labels, result.origin, node=result.node, exporter=exporter)
+    if its_device is None:
         return Identity(labels, None, flaw=NO_DEVICE)
-    found, others = workload(labels, direct=result.direct)
-    scraped = None if result.direct else target(labels, found)
+    named_pod, others = workload(labels, direct=result.direct)
+    scraped = None if result.direct else target(labels, named_pod)
     pods = possible_pods(labels, direct=result.direct)
-    assigned = None if found is None else assigned_to(found, labels, exporter)
-    own = None if assigned is None else assigned.pod
+    assigned = None if named_pod is None else assignment_to(named_pod, labels, exporter)
+    ref = None if assigned is None else assigned.pod
     return Identity(
         labels,
-        at,
+        its_device,
         assigned,
         None if scraped is None else PodRef(*scraped.key),
         host(labels, exporter),
         bool(labels.get("vgpu")),
-        named=tuple(own if own == pod else PodRef(*pod) for pod in pods),  # one object for both
+        named=tuple(ref if ref == pod else PodRef(*pod) for pod in pods),  # one object for both
         cluster=_cluster(labels, result),
-        otherwise=tuple(assigned_to(other, labels, exporter) for other in others),
+        otherwise=tuple(assignment_to(other, labels, exporter) for other in others),
     )
 
 
-def _of_server(
+def _identify_server(
     labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, pod_at: PodAt
 ) -> Identity:
-    at = address(result.origin) if result.direct else scraped_address(labels)
-    asked = _asked_address(labels, result)
-    assigned, field = _server(labels, spelling, result, at, asked, pod_at), spelling.field
+    scraped = address(result.origin) if result.direct else scraped_address(labels)
+    ip = _lookup_address(labels, result)
+    assigned, field = (
+        _server_assignment(labels, spelling, result, scraped, ip, pod_at),
+        spelling.field,
+    )
     if isinstance(assigned, str):
-        return Identity(labels, None, flaw=assigned, address=asked)
+        return Identity(labels, None, flaw=assigned, address=ip)
     if not field.seen:
         aside = {*field.parts, *(label for label, _ in field.where)}
         # Nothing but the server writes labels on its own page; in a store, replicas do too.
         chosen = field.chosen_labels and result.direct
-        own = part(labels, assigned.pod, None if chosen else field.part_labels, aside, at.port)
-        assigned = assigned._replace(address=at)
-        return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
-    seen = device(labels, result.origin)
-    if seen is None:
+        its_device = part(
+            labels, assigned.pod, None if chosen else field.part_labels, aside, scraped.port
+        )
+        assigned = assigned._replace(address=scraped)
+        return Identity(labels, its_device, assigned, cluster=_cluster(labels, result), address=ip)
+    seen_device = device(labels, result.origin)
+    if seen_device is None:
         return Identity(labels, None, flaw=NO_DEVICE)
-    own, assigned = seen_by(assigned.pod, seen), assigned._replace(sees=True)
-    return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
+    its_device, assigned = device_seen_by(assigned.pod, seen_device), assigned._replace(sees=True)
+    return Identity(labels, its_device, assigned, cluster=_cluster(labels, result), address=ip)
 
 
-def _server(
+def _server_assignment(
     labels: Mapping[str, str],
     spelling: Spelling,
     result: ScrapeResult,
     at: ServerAddress,
-    asked: str,
+    ip: str,
     pod_at: PodAt,
 ) -> Assignment | str:
     """Return the pod that a server's sample is about, or the reason to leave the sample out.
@@ -138,7 +148,7 @@ def _server(
 
     Args:
         at: where the page was read.
-        asked: the IP address by which the pod is looked for; empty if it is named.
+        ip: the IP address by which the pod is looked for; empty if it is named.
     """
     if result.direct and not result.serves:
         return NOT_A_SERVER
@@ -146,24 +156,24 @@ def _server(
         return ANOTHER_POD
     if _repeats(labels, spelling, result, at):
         return ANOTHER_SERVER
-    found = _serving(labels, result, asked, pod_at)
-    if found is None:
+    named_pod = _serving_pod(labels, result, ip, pod_at)
+    if named_pod is None:
         return NO_POD
-    ref = PodRef(*found.key)
-    return Assignment(ref, found.container, found.uid, suspect=False, serves=True)
+    ref = PodRef(*named_pod.key)
+    return Assignment(ref, named_pod.container, named_pod.uid, suspect=False, serves=True)
 
 
-def _serving(
-    labels: Mapping[str, str], result: ScrapeResult, asked: str, pod_at: PodAt
+def _serving_pod(
+    labels: Mapping[str, str], result: ScrapeResult, ip: str, pod_at: PodAt
 ) -> NamedPod | None:
     """Return the pod whose page was read; None if nothing names it."""
     if result.serves:
         return None if result.pod is None else NamedPod(*result.pod)
-    pod = pod_at(asked) if asked else None
+    pod = pod_at(ip) if ip else None
     return NamedPod(*pod) if pod is not None and allow(labels, pod) else server(labels)
 
 
-def _asked_address(labels: Mapping[str, str], result: ScrapeResult) -> str:
+def _lookup_address(labels: Mapping[str, str], result: ScrapeResult) -> str:
     """Return the address that a store scraped, if nothing else names the server's pod.
 
     Clusters use the same addresses, so it is not asked for if the sample names a cluster.
@@ -188,7 +198,7 @@ def _repeats(
     beside = (*target, *CLUSTERS)  # a store may name a cluster by the URL of its API server
     aside = {*field.part_labels, *field.parts, *beside, *(label for label, _ in field.where)}
     # A label beyond a limit is too long for an address.
-    return names_another_server(readable(labels), at, aside)
+    return names_another_server(readable_labels(labels), at, aside)
 
 
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:

@@ -27,7 +27,7 @@ class IdleRange(NamedTuple):
     low: float
     high: float
 
-    def over(self, other: IdleRange) -> IdleRange:
+    def union(self, other: IdleRange) -> IdleRange:
         """Return the range that contains both."""
         return IdleRange(min(self.low, other.low), max(self.high, other.high))
 
@@ -46,12 +46,12 @@ class IdlePower:
         if not model or watts.low <= 0 or (full and model not in self._models):
             return
         devices = self._models.setdefault(model, {})
-        known = devices.get(device)
-        if known is None and len(devices) >= _MAX_DEVICES:
+        earlier = devices.get(device)
+        if earlier is None and len(devices) >= _MAX_DEVICES:
             return
-        devices[device] = watts.over(known) if known else watts
+        devices[device] = watts.union(earlier) if earlier else watts
 
-    def own(self, model: str, device: str) -> IdleRange | None:
+    def of_device(self, model: str, device: str) -> IdleRange | None:
         """Return the range of a device; None if it was never idle."""
         return self._models.get(model, {}).get(device)
 
@@ -61,9 +61,9 @@ class IdlePower:
         This is the device's own range if it was ever idle, otherwise the range of its model.
         """
         devices = self._models.get(model, {})
-        own = devices.get(device)
-        if own is not None or len(devices) < _ENOUGH:
-            return own
+        watts = devices.get(device)
+        if watts is not None or len(devices) < _ENOUGH:
+            return watts
         ranges = list(devices.values())
         return IdleRange(min(r.low for r in ranges), max(r.high for r in ranges))
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.pod import PodRef
-from adapter.pipeline.devices.accounting import Accounted, accounted
+from adapter.pipeline.devices.accounting import Accounted, compare_pod_samples
 from adapter.pipeline.devices.boards import lend_board_values
-from adapter.pipeline.devices.builder import Holders, SeriesBuilder, holders, superseded
-from adapter.pipeline.devices.crosschecks import cross_checked
+from adapter.pipeline.devices.builder import Holders, SeriesBuilder, find_superseded, holders
+from adapter.pipeline.devices.crosschecks import cross_check
 from adapter.pipeline.devices.firstpages import first_pages
 from adapter.pipeline.devices.history import history
 from adapter.pipeline.devices.idlepower import IdlePower
@@ -26,7 +26,7 @@ from adapter.pipeline.devices.pageshape import shape_of
 from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
-from adapter.pipeline.devices.state import ExporterState, contents_of, still_reported
+from adapter.pipeline.devices.state import ExporterState, contents_of, still_reported_fields
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
@@ -57,12 +57,14 @@ def absorb(
     reader = PageReader(before, result, catalog, options, rejects, cluster)
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
-    past = superseded(reader.by_key)
+    past = find_superseded(reader.by_key)
     earlier_fields = before.reported if before else {}
-    reported = still_reported(earlier_fields, reader.reported, result.received, options.oldest)
+    reported = still_reported_fields(
+        earlier_fields, reader.reported, result.received, options.oldest
+    )
     names, held = frozenset(reported), holders(reader.by_key.keys() - past)
     earlier = before.all_series if before else {}
-    counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
+    counts = yield from compare_pod_samples(reader.by_key, earlier, rejects, options.oldest)
     lent = yield from lend_board_values(reader.by_key.values())
     if len(reader.by_key) > DEVICES:
         yield
@@ -79,8 +81,8 @@ def absorb(
         rejects.count(TOO_MANY_TIMES, left_out)
     idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
-        all_series = yield from cross_checked(all_series, before, idle, options, rejects)
-    standing = yield from made.standing(all_series, held)
+        all_series = yield from cross_check(all_series, before, idle, options, rejects)
+    standing = yield from made.standing_series(all_series, held)
     state = ExporterState(
         origin=result.origin,
         received=result.received,
@@ -131,7 +133,7 @@ class _SeriesMaker:
         key: SeriesKey,
         builder: SeriesBuilder,
         reported: frozenset[str],
-        held: Holders,
+        pods_by_device: Holders,
         counts: Accounted,
         *,
         past: bool,
@@ -142,7 +144,7 @@ class _SeriesMaker:
         if earlier is not None:
             window = self._catalog.span(earlier.history.layout, window, oldest)
         if earlier is not None and builder.frames:
-            samples = earlier.history.extended(builder.frames, window, oldest)
+            samples = earlier.history.with_frames(builder.frames, window, oldest)
         else:
             samples = earlier.history if earlier else history(builder.frames, window, oldest)
         if samples.newest > self._result.received:
@@ -150,12 +152,12 @@ class _SeriesMaker:
             samples = history(builder.frames, window, oldest)
         for name, time in self._undecided.get(key.device, {}).items():
             samples = samples.without(name, time)
-        at, assigned = builder.identity.device, builder.identity.assignment
-        assert at is not None  # noqa: S101 - a builder without a device is never made
+        device, assigned = builder.identity.device, builder.identity.assignment
+        assert device is not None  # noqa: S101 - a builder without a device is never made
         if assigned is not None and not assigned.serves and assigned.pod == self._exporter_pod:
             assigned = assigned._replace(suspect=True)
         return DeviceSeries(
-            device=at,
+            device=device,
             assignment=assigned,
             origin=self._result.origin,
             node=self._location.node(builder.identity),
@@ -166,24 +168,24 @@ class _SeriesMaker:
             window=self._options.window,
             shared=key.pod is not None
             and not past
-            and (builder.replica or len(held[key.device]) > 1),
+            and (builder.replica or len(pods_by_device[key.device]) > 1),
             per_process=key in counts.per_process,
             judged=counts.judged.get(key, 0.0),
-            cut=key.pod is not None and not at.mig and key.device in self._cut,
+            cut=key.pod is not None and not device.mig and key.device in self._cut,
             cluster=builder.identity.cluster,
             superseded=past,
             rejected=frozenset(builder.rejected),
         )
 
-    def _decided(self, series: DeviceSeries) -> DeviceSeries:
+    def _drop_undecided(self, series: DeviceSeries) -> DeviceSeries:
         """Return an earlier device series without the samples that a later one makes ambiguous."""
         samples = series.history
         for name, time in self._undecided.get(series.device.id, {}).items():
             samples = samples.without(name, time)
         return series if samples is series.history else replace(series, history=samples)
 
-    def standing(
-        self, fresh: Mapping[SeriesKey, DeviceSeries], held: Holders
+    def standing_series(
+        self, fresh: Mapping[SeriesKey, DeviceSeries], pods_by_device: Holders
     ) -> Steps[dict[SeriesKey, DeviceSeries]]:
         """Return the earlier device series that the scrape result does not contain."""
         if self._before is None:
@@ -193,9 +195,9 @@ class _SeriesMaker:
         standing = (
             (
                 key,
-                self._decided(series)
+                self._drop_undecided(series)
                 if key.pod is None
-                else _after(self._decided(series), held.get(key.device)),
+                else _mark_superseded(self._drop_undecided(series), pods_by_device.get(key.device)),
             )
             for key, series in self._before.all_series.items()
             # A server's page is complete: a part that is not on it is no longer served.
@@ -203,15 +205,15 @@ class _SeriesMaker:
         )
         options = self._options
         most = options.server_series if self._result.serves else options.max_series
-        kept: dict[SeriesKey, DeviceSeries] = {}
+        earlier: dict[SeriesKey, DeviceSeries] = {}
         for key, series in islice(standing, max(0, most - len(fresh))):
-            kept[key] = series
-            if not len(kept) % DEVICES:
+            earlier[key] = series
+            if not len(earlier) % DEVICES:
                 yield
-        return kept
+        return earlier
 
 
-def _after(series: DeviceSeries, pods: set[PodRef] | None) -> DeviceSeries:
+def _mark_superseded(series: DeviceSeries, pods: set[PodRef] | None) -> DeviceSeries:
     """Return an earlier device series, superseded if its device is now assigned to ``pods``."""
     if pods is None or series.superseded or (series.assignment and series.assignment.pod in pods):
         return series

@@ -56,14 +56,14 @@ class Location:
         """
         if self._certain:
             return self._certain
-        said = [node for node in self._said(identity) if node]
-        if len(said) > 1 and identity.assignment is not None:
+        nodes = [node for node in self._possible_nodes(identity) if node]
+        if len(nodes) > 1 and identity.assignment is not None:
             pod = self._cluster.pod(identity.assignment.pod)
             here = pod.node if pod is not None else ""
-            return next((node for node in said if here and node != here), said[0])
-        return said[0] if said else None
+            return next((node for node in nodes if here and node != here), nodes[0])
+        return nodes[0] if nodes else None
 
-    def _said(self, identity: Identity) -> Iterator[str]:
+    def _possible_nodes(self, identity: Identity) -> Iterator[str]:
         yield self._exporters
         if scraped := address(identity.labels):
             yield self._node_at(scraped)

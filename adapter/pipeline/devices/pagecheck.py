@@ -48,27 +48,27 @@ class PageCheck:
         for columns, rests in zip(rows, resting, strict=False):
             fields = enumerate(column.field.name for column in columns.layout.columns)
             compared.update(
-                columns.places[at]
-                for at, name in fields
+                columns.places[index]
+                for index, name in fields
                 if name in FIELDS or name.startswith(PROFILING)
             )
             for bound in (resting_bounds if rests else working_bounds)(columns.layout):
                 place = columns.places[bound.column]
-                low, high = _on_page(bound, numbers.factors[place])
+                low, high = _limits_on_page(bound, numbers.factors[place])
                 lows[place], highs[place] = max(lows[place], low), min(highs[place], high)
         self._lows, self._highs = tuple(lows), tuple(highs)
         self._floor = max([low for low in lows if low <= 0], default=0.0)
         """At least as large as most lows: the others are compared one by one."""
-        raised = [at for at, low in enumerate(lows) if low > 0]
+        raised = [place for place, low in enumerate(lows) if low > 0]
         self._raised = _picker(raised)
-        self._high_lows = [lows[at] for at in raised]
-        self._large = _picker([at for at, high in enumerate(highs) if high >= LEAST_SENTINEL])
+        self._high_lows = [lows[place] for place in raised]
+        self._large = _picker([place for place, high in enumerate(highs) if high >= LEAST_SENTINEL])
         self.compared = frozenset(compared)
         """The numbers on which a verdict depends."""
-        self.row_of = {place: at for at, columns in enumerate(rows) for place in columns.places}
+        self.row_of = {place: row for row, columns in enumerate(rows) for place in columns.places}
         """Place of a number -> the device series."""
 
-    def beyond(self, values: Sequence[float]) -> Set[int]:
+    def places_beyond(self, values: Sequence[float]) -> Set[int]:
         """Return the places of the numbers that are not within their bounds.
 
         Args:
@@ -83,11 +83,11 @@ class PageCheck:
         ):
             return frozenset()
         bounds = zip(self._lows, values, self._highs, strict=True)
-        odd = {at for at, (low, value, high) in enumerate(bounds) if not low <= value <= high}
-        return odd if sound else odd | {at for at, x in enumerate(values) if x in SENTINELS}
+        odd = {place for place, (low, value, high) in enumerate(bounds) if not low <= value <= high}
+        return odd if sound else odd | {place for place, x in enumerate(values) if x in SENTINELS}
 
 
-def _on_page(bound: Bound, factor: float) -> tuple[float, float]:
+def _limits_on_page(bound: Bound, factor: float) -> tuple[float, float]:
     """Return the least and the largest number on a page within a bound in the field's unit."""
     low, high = nextafter(bound.above / factor, inf), bound.most / factor
     while low < inf and not low * factor > bound.above:

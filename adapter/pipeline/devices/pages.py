@@ -16,7 +16,7 @@ from typing import Final
 
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.nvidia import POWER
-from adapter.pipeline.devices.crosschecks import cross_checked
+from adapter.pipeline.devices.crosschecks import cross_check
 from adapter.pipeline.devices.history import History
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.location import KnownCluster
@@ -28,7 +28,7 @@ from adapter.pipeline.devices.quickchecks import lasts
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey, Verdict
-from adapter.pipeline.devices.state import Contents, ExporterState, OnDemand, still_reported
+from adapter.pipeline.devices.state import Contents, ExporterState, OnDemand, still_reported_fields
 from adapter.pipeline.devices.validity import Invalid, complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
@@ -65,22 +65,22 @@ class DeviceJudgement:
         resting = tuple(watts is not None for watts in rest) if shape.options.cross_checks else ()
         self.check: PageCheck = page_check(shape.numbers, columns, resting)
         self.pending = frozenset(
-            at
-            for at, (verdict, its) in enumerate(zip(verdicts, rest, strict=True))
+            index
+            for index, (verdict, its) in enumerate(zip(verdicts, rest, strict=True))
             if its is None and verdict is not CLEAR
         )
         """The rows whose verdict depends on each page."""
         self.watts = tuple(watts for its in rest if its for watts in its)
 
-    def beyond(self, values: Sequence[float], numbers: Sequence[float]) -> Set[int]:
+    def places_beyond(self, values: Sequence[float], numbers: Sequence[float]) -> Set[int]:
         """Return the places of numbers that are invalid, may change a verdict, or teach a power.
 
         Args:
             values: as on the page.
             numbers: the same in the units of the fields.
         """
-        odd = self.check.beyond(values)
-        more = [at for at, low, high in self.watts if not low <= numbers[at] <= high]
+        odd = self.check.places_beyond(values)
+        more = [place for place, low, high in self.watts if not low <= numbers[place] <= high]
         return odd | set(more) if more else odd
 
 
@@ -111,9 +111,9 @@ class LastPages:
 
     def verdict(self, key: SeriesKey) -> Verdict | None:
         """Return the verdict on a device series; None if there is no such series."""
-        at = self.shape.index.get(key)
-        if at is not None:
-            return self.judgement.verdicts[at]
+        row = self.shape.index.get(key)
+        if row is not None:
+            return self.judgement.verdicts[row]
         series = self.shape.standing.get(key)
         return None if series is None else series.verdict
 
@@ -122,12 +122,12 @@ class LastPages:
         shape, outline, received = self.shape, self.shape.outline, self.received
         names = shape.reported
         if outline.reported:
-            past = still_reported(outline.reported, (), received, shape.options.oldest)
+            past = still_reported_fields(outline.reported, (), received, shape.options.oldest)
             names = names.union(past)
 
         def series_of(key: SeriesKey) -> DeviceSeries:
-            at = shape.index.get(key)
-            return shape.standing[key] if at is None else self._view(at, names)
+            row = shape.index.get(key)
+            return shape.standing[key] if row is None else self._view(row, names)
 
         all_series = OnDemand(outline.all_series, series_of)
         return Contents(
@@ -152,7 +152,7 @@ class LastPages:
         samples, shape, judgement = result.samples, self.shape, self.judgement
         if not isinstance(samples, LayoutSamples) or not shape.fits(before, result, cluster):
             return None
-        longer = self._longer(samples.rows)
+        longer = self._append_pages(samples.rows)
         if longer is None:
             return None
         rows, hole, odd, invalid = longer
@@ -169,10 +169,10 @@ class LastPages:
             if odd:
                 suspects |= {check.row_of[place] for place in odd if place in check.compared}
             if suspects or shape.of_parts:
-                after = yield from after._judged(suspects, before, rejects)
+                after = yield from after._judge_suspects(suspects, before, rejects)
         return before.after(result.received, after)
 
-    def _longer(self, pages: Sequence[tuple[float, Sequence[float]]]) -> _Longer | None:
+    def _append_pages(self, pages: Sequence[tuple[float, Sequence[float]]]) -> _Longer | None:
         """Return the rows with more pages, oldest first.
 
         None if a page is not newer, or if a device has no valid number: it keeps its old samples.
@@ -185,13 +185,13 @@ class LastPages:
         for time, values in pages:
             numbers = shape.numbers.in_units(values)
             hole = hole if hole > time - shape.options.oldest else -inf
-            if beyond := judgement.beyond(values, numbers):
+            if beyond := judgement.places_beyond(values, numbers):
                 odd.update(beyond)
                 holes = [
-                    (at, spelling, why, values[at])
-                    for at in beyond
-                    if (spelling := shape.numbers.spellings[at]) is not None
-                    and (why := complaint(values[at], spelling.low, spelling.high)) is not None
+                    (place, spelling, why, values[place])
+                    for place in beyond
+                    if (spelling := shape.numbers.spellings[place]) is not None
+                    and (why := complaint(values[place], spelling.low, spelling.high)) is not None
                 ]
                 for place, *_ in holes:
                     numbers[place], hole = nan, time
@@ -199,10 +199,10 @@ class LastPages:
                 if any(_is_empty(shape.rows[row].columns, numbers) for row in touched):
                     return None
                 invalid += holes
-            rows = rows.with_row(time, numbers, shape.keeps(whole=hole == -inf))
+            rows = rows.with_row(time, numbers, shape.kept_seconds(whole=hole == -inf))
         return rows, hole, odd, invalid
 
-    def _judged(
+    def _judge_suspects(
         self, suspects: Set[int], before: ExporterState, rejects: Rejects
     ) -> Steps[LastPages]:
         """Return these pages with the verdicts on devices whose numbers may change them, in steps.
@@ -211,17 +211,17 @@ class LastPages:
         """
         shape, options = self.shape, self.shape.options
         rows = [
-            at
-            for at, row in enumerate(shape.rows)
-            if shape.of_parts or row.series.mig or at in suspects
+            index
+            for index, row in enumerate(shape.rows)
+            if shape.of_parts or row.series.mig or index in suspects
         ]
         idle = self.judgement.idle.copy()
-        views = {shape.rows[at].key: self._view(at, NO_FIELDS, judged=False) for at in rows}
-        judged = yield from cross_checked(views, before, idle, options, rejects)
+        views = {shape.rows[row].key: self._view(row, NO_FIELDS, judged=False) for row in rows}
+        judged = yield from cross_check(views, before, idle, options, rejects)
         verdicts, rest = list(self.judgement.verdicts), list(self.judgement.rest)
-        for at, series in zip(rows, judged.values(), strict=True):
-            verdicts[at] = series.verdict
-            rest[at] = rest_of(shape.rows[at].columns, series, idle, options)
+        for row, series in zip(rows, judged.values(), strict=True):
+            verdicts[row] = series.verdict
+            rest[row] = rest_of(shape.rows[row].columns, series, idle, options)
         judgement = DeviceJudgement(shape, tuple(verdicts), tuple(rest), idle)
         return LastPages(shape, self.rows, self.hole, self.received, self.rejected, judgement)
 
@@ -255,8 +255,8 @@ class LastPages:
         """Return the samples of a device series."""
         whole = self.hole == -inf
         its = History(columns.layout, self.rows, columns.places)
-        window = self.shape.keeps(columns.layout, whole=whole)
-        if window < self.shape.keeps(whole=whole):
+        window = self.shape.kept_seconds(columns.layout, whole=whole)
+        if window < self.shape.kept_seconds(whole=whole):
             its = its.after(its.newest - window)
         return its if whole else its.with_numbers()
 
@@ -272,11 +272,11 @@ def rest_of(
     if not lasts(series.verdict, columns.layout):
         return None
     device = series.device
-    places = [columns.places[at] for at in columns.layout.of_field.get(POWER, ())]
+    places = [columns.places[column] for column in columns.layout.of_field.get(POWER, ())]
     if device.mig or not places:
         return ()
-    at = Circumstances(series.received, options.window, options.collect_interval, None)
-    if idle_watts(series.history, series.verdict, at) is None:
+    circumstances = Circumstances(series.received, options.window, options.collect_interval, None)
+    if idle_watts(series.history, series.verdict, circumstances) is None:
         return None
-    own = idle.own(device.model, device.board)
-    return () if own is None else tuple((place, own.low, own.high) for place in places)
+    watts = idle.of_device(device.model, device.board)
+    return () if watts is None else tuple((place, watts.low, watts.high) for place in places)

@@ -18,14 +18,14 @@ from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.builder import SeriesBuilder
-from adapter.pipeline.devices.history import NO_SAMPLES, in_order
+from adapter.pipeline.devices.history import NO_SAMPLES, sort_columns
 from adapter.pipeline.devices.location import KnownCluster, Location
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.reader import PageReader
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Belief, ExporterState, Identity, contents_of
-from adapter.pipeline.devices.tenantlabels import placed
+from adapter.pipeline.devices.tenantlabels import keeps_address
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 
@@ -46,13 +46,13 @@ class PageNumbers:
         """Of each sample; None for one that is not taken in."""
         self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
         """From the unit on the page to that of the field."""
-        self._converted = [(at, factor) for at, factor in enumerate(self.factors) if factor != 1.0]
+        self._converted = [(i, factor) for i, factor in enumerate(self.factors) if factor != 1.0]
 
     def in_units(self, values: Sequence[float]) -> array[float]:
         """Return the numbers of a page in the units of their fields."""
         numbers = array("d", values)
-        for at, factor in self._converted:
-            numbers[at] *= factor
+        for place, factor in self._converted:
+            numbers[place] *= factor
         return numbers
 
 
@@ -62,7 +62,7 @@ class DeviceColumns:
     __slots__ = ("layout", "places")
 
     def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
-        self.layout: Layout = layout(in_order(spellings))
+        self.layout: Layout = layout(sort_columns(spellings))
         place_of = dict(zip(spellings, places, strict=True))
         self.places = tuple(place_of[spelling] for spelling in self.layout.columns)
         """The place of each column."""
@@ -109,7 +109,7 @@ class PageShape:
         self.numbers = numbers
         self.rows = rows
         self.options = options
-        self.index = {row.key: at for at, row in enumerate(rows)}
+        self.index = {row.key: index for index, row in enumerate(rows)}
         whole = (row.columns.layout for row in rows if not row.series.mig)
         self.reported = field_set(tuple(sorted({n for columns in whole for n in columns.of_field})))
         """Fields for which whole devices have samples."""
@@ -124,31 +124,31 @@ class PageShape:
         self.outline = contents_of(its, earlier, state.idle)
         """What the pages are about, without samples, and the fields of earlier pages."""
         self._catalog = catalog
-        self._window = max(self.keeps(row.columns.layout, whole=True) for row in rows)
+        self._window = max(self.kept_seconds(row.columns.layout, whole=True) for row in rows)
         self._left_out = left_out
         """Samples that are left out regardless of their number, by reason."""
         self._certain = certain
         """The exporter's node, if the source knows it."""
         beliefs = state.beliefs.values()
-        named = {
+        named_pods = {
             ref: pod
             for belief in beliefs
             if belief.known.assignable and not belief.known.serves
             for ref, pod in zip(belief.known.named, belief.pods, strict=True)
         }
-        self._refs = tuple(named)
+        self._refs = tuple(named_pods)
         """Every pod that labels could name."""
-        self._pods = tuple(named.values())
+        self._pods = tuple(named_pods.values())
         """The same pods, as they were when they were last compared."""
         self._addressed = tuple(belief for belief in beliefs if belief.known.address)
         self._aside = tuple(
-            Reject(reason, "", at.id if (at := belief.identity.device) else "")
+            Reject(reason, "", device.id if (device := belief.identity.device) else "")
             for belief in beliefs
             for reason in belief.aside
         )
         """Labels that each page has and that are ignored."""
 
-    def keeps(self, columns: Layout | None = None, *, whole: bool) -> float:
+    def kept_seconds(self, columns: Layout | None = None, *, whole: bool) -> float:
         """Return the seconds of pages that are kept, or of samples of a device series.
 
         Args:
@@ -192,7 +192,7 @@ class PageShape:
             and result.received - options.oldest < samples.rows[0][0]
             and samples.time <= result.received
             and self._names_alike(cluster)
-            and all(placed(belief, cluster) for belief in self._addressed)
+            and all(keeps_address(belief, cluster) for belief in self._addressed)
             and self._stays(before, result, cluster)
             and not self._ends(result.received - options.oldest - options.window)
         )
@@ -256,21 +256,21 @@ def shape_of(
         if spelling is not None:
             if spelling.special:
                 return None
-            flaw, builder = reader.taken(labels, spelling)
+            flaw, builder = reader.flaw_and_builder(labels, spelling)
             if builder is None or (builder.mig and not spelling.on_mig):
                 left_out[flaw] = left_out.get(flaw, 0) + 1
                 spelling = None
             else:
                 taken[builder.identity.key].append((place, spelling))
         spellings.append(spelling)
-    if not taken or not _single(taken, reader.by_key, len(samples.rows)):
+    if not taken or not _is_unambiguous(taken, reader.by_key, len(samples.rows)):
         return None
     rows = tuple(
         DeviceRow(
             key,
             columns_of(*zip(*taken[key], strict=True)),
             None if result.node else builder.identity,
-            _without_numbers(state.all_series[key]),
+            _drop_numbers(state.all_series[key]),
         )
         for key, builder in reader.by_key.items()
     )
@@ -282,23 +282,23 @@ def shape_of(
     return None if shape.of_parts and shape.standing else shape
 
 
-def _names_equally(one: Pod | None, other: Pod | None) -> bool:
+def _names_equally(now: Pod | None, before: Pod | None) -> bool:
     """Return whether labels that name a pod mean the same beside another state of it.
 
-    They are all of a pod that :func:`adapter.pipeline.devices.tenantlabels.believed` and
-    :func:`adapter.pipeline.devices.scrapetarget.unassigned` look at.
+    They are all of a pod that :func:`adapter.pipeline.devices.tenantlabels.form_belief` and
+    :func:`adapter.pipeline.devices.scrapetarget.find_mismatches` look at.
     """
-    if one is None or other is None:
-        return one is other
+    if now is None or before is None:
+        return now is before
     return (
-        one.labels == other.labels
-        and one.holds_gpu == other.holds_gpu
-        and one.may_hold_gpu == other.may_hold_gpu
-        and one.finished == other.finished
+        now.labels == before.labels
+        and now.holds_gpu == before.holds_gpu
+        and now.may_hold_gpu == before.may_hold_gpu
+        and now.finished == before.finished
     )
 
 
-def _without_numbers(series: DeviceSeries) -> DeviceSeries:
+def _drop_numbers(series: DeviceSeries) -> DeviceSeries:
     nothing = NO_FIELDS
     return replace(series, history=NO_SAMPLES, verdict=CLEAR, reported=nothing, rejected=nothing)
 
@@ -313,8 +313,8 @@ def _name_several_targets(beliefs: Iterable[Belief]) -> bool:
     return len({belief.identity.target for belief in beliefs} - {None}) > 1
 
 
-def _single(
-    taken: Mapping[SeriesKey, Sequence[tuple[int, Spelling]]],
+def _is_unambiguous(
+    rows: Mapping[SeriesKey, Sequence[tuple[int, Spelling]]],
     builders: Mapping[SeriesKey, SeriesBuilder],
     times: int,
 ) -> bool:
@@ -322,7 +322,7 @@ def _single(
 
     The samples of a pod beside those of its device may be accounted per process.
     """
-    for key, row in taken.items():
+    for key, row in rows.items():
         fields = [spelling for _, spelling in row]
         if not fields or len(set(fields)) < len(fields) or len(builders[key].frames) > times:
             return False

@@ -23,9 +23,9 @@ from adapter.pipeline.devices.idlepower import IdleRange
 from adapter.pipeline.devices.quickchecks import (
     AT_IDLE,
     REST,
-    at_rest,
-    beyond_suspicion,
     contradictions_in,
+    is_beyond_suspicion,
+    rest_limits,
 )
 from adapter.pipeline.devices.series import CLEAR, DEVICE, IDLE, Doubt, Verdict
 
@@ -68,7 +68,7 @@ def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
             accounts some fields per process and others per device.
         before: the device's verdict after the previous scrape result, regardless of its pod.
     """
-    if not history.times or beyond_suspicion(history, at.idle):
+    if not history.times or is_beyond_suspicion(history, at.idle):
         return CLEAR
     return _Case(history, before, at).verdict()
 
@@ -104,9 +104,9 @@ class _Case:
         self._false_zeros(at_once=False)
         self._stuck_counters()
         if self._idle:
-            self._stands(POWER, IDLE)
+            self._note_suspicion(POWER, IDLE)
         if self._rests:
-            self._stands(DEVICE, IDLE)
+            self._note_suspicion(DEVICE, IDLE)
         return Verdict(self._doubts, self._since) if self._doubts or self._since else CLEAR
 
     def _false_zeros(self, *, at_once: bool) -> None:
@@ -154,7 +154,7 @@ class _Case:
     @property
     def _at_rest(self) -> bool:
         """Return whether no reported field shows work."""
-        limits = at_rest(self._counters)
+        limits = rest_limits(self._counters)
         return not any(self._window[name].high > limit for name, limit in limits.items())
 
     @property
@@ -179,10 +179,10 @@ class _Case:
 
     def _suspect(self, name: str, doubt: Doubt) -> None:
         """Doubt the field once the suspicion has persisted for one collect interval."""
-        if self._at.now - self._stands(name, doubt) > self._at.patience:
+        if self._at.now - self._note_suspicion(name, doubt) > self._at.patience:
             self._doubts[name] = doubt
 
-    def _stands(self, name: str, suspicion: str) -> float:
+    def _note_suspicion(self, name: str, suspicion: str) -> float:
         """Return the epoch seconds since which the suspicion has persisted."""
         key = (name, suspicion)
         return self._since.setdefault(key, self._before.get(key, self._at.now))

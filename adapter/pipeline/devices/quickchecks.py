@@ -37,7 +37,7 @@ A device at 100 % with little work draws more: 66 W beside 53 W at 0 % on one V1
 (GLM-130B#32).
 """
 _DECIDED: Final = frozenset((UTIL, DRAM, *ENGINES))
-"""Fields whose newest numbers :func:`beyond_suspicion` compares in its own way."""
+"""Fields whose newest numbers :func:`is_beyond_suspicion` compares in its own way."""
 
 
 @lru_cache(maxsize=512)
@@ -48,7 +48,7 @@ def contradictions_in(layout: Layout) -> tuple[Contradiction, ...]:
 
 
 @lru_cache(maxsize=512)
-def _others(layout: Layout) -> tuple[int, ...]:
+def _other_columns(layout: Layout) -> tuple[int, ...]:
     """Return the columns of the other fields whose 0 may be false."""
     zeros = {entry.zero for entry in contradictions_in(layout)} - _DECIDED
     return tuple(column for name in sorted(zeros) for column in layout.of_field[name])
@@ -65,20 +65,20 @@ class _Columns(NamedTuple):
 @lru_cache(maxsize=512)
 def _columns(layout: Layout) -> _Columns | None:
     """Return the columns, or None if a field has several or nothing can be compared."""
-    held = {name: layout.of_field.get(name, ()) for name in (UTIL, POWER, DRAM, *ENGINES)}
-    if any(len(columns) > 1 for columns in held.values()):
+    of_field = {name: layout.of_field.get(name, ()) for name in (UTIL, POWER, DRAM, *ENGINES)}
+    if any(len(columns) > 1 for columns in of_field.values()):
         return None
-    first = {name: columns[0] for name, columns in held.items() if columns}
+    first = {name: columns[0] for name, columns in of_field.items() if columns}
     counters = tuple(first[name] for name in (*ENGINES, DRAM) if name in first)
     if not counters and UTIL not in first:
         return None
     return _Columns(first.get(UTIL), first.get(POWER), counters)
 
 
-def beyond_suspicion(history: History, idle: IdleRange | None) -> bool:
+def is_beyond_suspicion(history: History, idle: IdleRange | None) -> bool:
     """Return whether the newest samples and the circumstances rule out every suspicion."""
     row = history.row(-1)
-    if not all(row[column] > 0 for column in _others(history.layout)):
+    if not all(row[column] > 0 for column in _other_columns(history.layout)):
         return False
     columns = _columns(history.layout)
     if columns is None:
@@ -112,7 +112,7 @@ def lasts(verdict: Verdict, layout: Layout) -> bool:
     or counters slightly above 0, may end the verdict although no field shows work.
     """
     kinds = verdict.since.keys() - {(POWER, IDLE)}
-    plain = UTIL in layout.of_field and not _others(layout)
+    plain = UTIL in layout.of_field and not _other_columns(layout)
     return kinds == {(DEVICE, IDLE)} and not verdict.doubts and plain
 
 
@@ -120,7 +120,7 @@ def lasts(verdict: Verdict, layout: Layout) -> bool:
 def resting_bounds(layout: Layout) -> tuple[Bound, ...]:
     """Return bounds within which numbers leave a verdict that :func:`lasts` as it is."""
     fields = layout.of_field
-    limits = at_rest(name for name in fields if name.startswith(PROFILING)) | {UTIL: 0.0}
+    limits = rest_limits(name for name in fields if name.startswith(PROFILING)) | {UTIL: 0.0}
     for entry in contradictions_in(layout):
         if entry.zero == UTIL and entry.by not in limits:
             limits[entry.by] = nextafter(min(entry.mean, entry.least), 0.0)
@@ -134,7 +134,7 @@ def resting_bounds(layout: Layout) -> tuple[Bound, ...]:
 @lru_cache(maxsize=512)
 def working_bounds(layout: Layout) -> tuple[Bound, ...]:
     """Return bounds within which numbers show work, so that no field can be doubted."""
-    others = tuple(Bound(column, 0.0, inf) for column in _others(layout))
+    others = tuple(Bound(column, 0.0, inf) for column in _other_columns(layout))
     columns = _columns(layout)
     if columns is None:
         compared = any(name in layout.of_field for name in (UTIL, *ENGINES, DRAM))
@@ -145,7 +145,7 @@ def working_bounds(layout: Layout) -> tuple[Bound, ...]:
     return *others, *(Bound(bound.column, 0.0, nextafter(BUSY, 0.0)) for bound in busy)
 
 
-def at_rest(counters: Iterable[str]) -> dict[str, float]:
+def rest_limits(counters: Iterable[str]) -> dict[str, float]:
     """Return field -> the highest number that does not show work."""
-    rest = {name: REST for name in counters if "PCIE" not in name}
-    return rest | {COPY: 100 * REST} | dict.fromkeys(CODECS, 0.0)
+    highest = {name: REST for name in counters if "PCIE" not in name}
+    return highest | {COPY: 100 * REST} | dict.fromkeys(CODECS, 0.0)

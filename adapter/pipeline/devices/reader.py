@@ -9,17 +9,17 @@ from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.assignment import Mismatch
-from adapter.pipeline.devices.builder import SeriesBuilder, folded
+from adapter.pipeline.devices.builder import SeriesBuilder, merge_without_uid
 from adapter.pipeline.devices.histograms import Histograms
 from adapter.pipeline.devices.identity import NO_DEVICE, identify
 from adapter.pipeline.devices.location import KnownCluster
 from adapter.pipeline.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
 from adapter.pipeline.devices.parts import Parts
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.scrapetarget import released, unassigned
+from adapter.pipeline.devices.scrapetarget import find_mismatches, merge_into_devices
 from adapter.pipeline.devices.series import SeriesKey
 from adapter.pipeline.devices.state import NO_REJECTS, Belief, ExporterState, Identity
-from adapter.pipeline.devices.tenantlabels import believed, placed
+from adapter.pipeline.devices.tenantlabels import form_belief, keeps_address
 from adapter.pipeline.devices.validity import (
     LEAST_SENTINEL,
     SENTINELS,
@@ -109,20 +109,20 @@ class PageReader:
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
-        named = self.by_key
+        as_read = self.by_key
         self.disowned = self._disown()
-        self.rejected = self._without_device()
-        self.by_key = folded(self.by_key)
+        self.rejected = self._pods_without_device()
+        self.by_key = merge_without_uid(self.by_key)
         self.plain = not (
             self._forked
             or self._ratios
             or self.undecided
             or self.disowned
             or self._full
-            or self.by_key.keys() != named.keys()
+            or self.by_key.keys() != as_read.keys()
         )
 
-    def taken(
+    def flaw_and_builder(
         self, labels: Mapping[str, str], spelling: Spelling
     ) -> tuple[str, SeriesBuilder | None]:
         """Return the builder of a sample that was read, and why it would be left out."""
@@ -278,11 +278,15 @@ class PageReader:
         if self._full:
             return None
         before = self._before.beliefs.get(address) if self._before else None
-        if before is not None and before.known.labels is labels and placed(before, self._cluster):
+        if (
+            before is not None
+            and before.known.labels is labels
+            and keeps_address(before, self._cluster)
+        ):
             known = before.known
         else:
             known = self._identify(labels, spelling)
-        belief = believed(
+        belief = form_belief(
             known,
             self._cluster.pod,
             lambda left: self._identify(left, spelling),
@@ -290,10 +294,12 @@ class PageReader:
         )
         self.beliefs[address] = belief
         identity, key = belief.identity, belief.key
-        at = identity.device
+        device = identity.device
         for reason in belief.aside:
-            self._rejects.add(Reject(reason, "", at.id if at else ""), self._result.received)
-        if at is None:
+            self._rejects.add(
+                Reject(reason, "", device.id if device else ""), self._result.received
+            )
+        if device is None:
             self._unidentified.append(known)
             return None
         builder = self.by_key.get(key)
@@ -322,11 +328,11 @@ class PageReader:
     def _reject(
         self, builder: SeriesBuilder, spelling: Spelling, reason: str, value: float
     ) -> None:
-        at = builder.identity.device
+        device = builder.identity.device
         builder.rejected.add(spelling.field.name)
         if not builder.mig:
             self.reported.add(spelling.field.name)
-        reject = Reject(reason, spelling.name, at.id if at else "")
+        reject = Reject(reason, spelling.name, device.id if device else "")
         self._rejects.add(reject, self._result.received, value)
 
     def _note_unread(self) -> None:
@@ -339,26 +345,26 @@ class PageReader:
             if address not in self._builders:
                 self._builders[address] = self._builder(address, labels, spelling)
             builder = self._builders[address]
-            at = builder.identity.device if builder is not None else None
-            if builder is None or at is None:
+            device = builder.identity.device if builder is not None else None
+            if builder is None or device is None:
                 continue
             builder.rejected.add(spelling.field.name)
             if not builder.mig:
                 self.reported.add(spelling.field.name)
-            self._rejects.note(Reject(BAD_VALUE, spelling.name, at.id), self._result.received)
+            self._rejects.note(Reject(BAD_VALUE, spelling.name, device.id), self._result.received)
 
-    def _without_device(self) -> Mapping[PodRef, str]:
+    def _pods_without_device(self) -> Mapping[PodRef, str]:
         """Return the pods that samples without a device name, and why there is none."""
-        flawed = [known for known in self._unidentified if known.flaw in _NO_DEVICE]
+        flawed = [identity for identity in self._unidentified if identity.flaw in _NO_DEVICE]
         if not flawed:
             return NO_REJECTS
         if self._result.serves and self.pod is not None:
             return {self.pod: flawed[-1].flaw}
         direct = self._result.direct
         return {
-            PodRef(*names): known.flaw
-            for known in flawed
-            for names in possible_pods(known.labels, direct=direct)
+            PodRef(*names): identity.flaw
+            for identity in flawed
+            for names in possible_pods(identity.labels, direct=direct)
         }
 
     def _disown(self) -> Mapping[PodRef, Mismatch]:
@@ -369,19 +375,23 @@ class PageReader:
         """
         identities = (belief.identity for belief in self.beliefs.values())
         scraped = frozenset(i.target for i in identities if i.target is not None)
-        own = unassigned(self.by_key, scraped, self._cluster.pod)
-        self.by_key = released(self.by_key, own, self._rejects, self._result.received)
+        mismatches = find_mismatches(self.by_key, scraped, self._cluster.pod)
+        self.by_key = merge_into_devices(
+            self.by_key, mismatches, self._rejects, self._result.received
+        )
         disowned: dict[PodRef, Mismatch] = {}
-        for key, reason in own.items():
+        for key, reason in mismatches.items():
             # Samples may differ in whether they look like the target's: then one that does decides.
             if key.pod and disowned.get(key.pod) is not Mismatch.SELF_ATTRIBUTION:
                 disowned[key.pod] = reason
         if self._result.pod is None:
             # A range of samples may name an exporter's pod and its successor.
-            known = {ref for ref in scraped or disowned if self._cluster.pod(ref) is not None}
-            self.pod = next((r for r in map(_only, (known, scraped)) if r is not None), self.pod)
+            existing = {ref for ref in scraped or disowned if self._cluster.pod(ref) is not None}
+            self.pod = next(
+                (r for r in map(_only_ref, (existing, scraped)) if r is not None), self.pod
+            )
         return disowned
 
 
-def _only(refs: Collection[PodRef]) -> PodRef | None:
+def _only_ref(refs: Collection[PodRef]) -> PodRef | None:
     return next(iter(refs)) if len(refs) == 1 else None

@@ -60,13 +60,13 @@ class Rejects:
     def merge(self, later: Rejects) -> None:
         """Add the rejects of another object."""
         self.totals.update(later.totals)
-        for reject, seen in later.recent.items():
-            self._remember(reject, seen)
+        for reject, count in later.recent.items():
+            self._remember(reject, count)
 
-    def _remember(self, reject: Reject, seen: RejectCount) -> None:
+    def _remember(self, reject: Reject, latest: RejectCount) -> None:
         before = self.recent.pop(reject, None)
         if before is not None:
-            seen = replace(seen, count=before.count + seen.count)
-        self.recent[reject] = seen
+            latest = replace(latest, count=before.count + latest.count)
+        self.recent[reject] = latest
         if len(self.recent) > _MAX_RECENT:
             self.recent.popitem(last=False)

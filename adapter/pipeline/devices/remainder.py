@@ -44,7 +44,7 @@ Doubts = Mapping[str, Doubt]
 """Field -> why it is not trusted."""
 
 
-def unexplained(
+def unexplained_zeros(
     all_series: Collection[DeviceSeries], before: Mapping[str, Sequence[DeviceSeries]]
 ) -> Steps[dict[int, Doubts]]:
     """Return the address of each device series of a page whose zeros are false -> its doubts.
@@ -56,39 +56,41 @@ def unexplained(
         before: device -> its device series after the page before. Those that this page does not
             have still explain, or show, what the device did in the window.
     """
-    parts = _by_device([s for s in all_series if s.per_process or s.history.layout.exact])
-    found: dict[int, Doubts] = {}
+    parts = _group_by_device([s for s in all_series if s.per_process or s.history.layout.exact])
+    all_doubts: dict[int, Doubts] = {}
     if not parts:
-        return found
+        return all_doubts
     step = StepBudget(_SERIES)
-    wholes = _by_device(series for series in all_series if not is_part(series))
+    wholes = _group_by_device(series for series in all_series if not is_part(series))
     for device, fresh in parts.items():
         shown = wholes.get(device, ())
-        missing = _missing(before.get(device, ()), (*fresh, *shown))
+        missing = _missing_series(before.get(device, ()), (*fresh, *shown))
         if step.spent(len(fresh) + len(missing)):
             yield
         shown = (*shown, *(series for series in missing if not is_part(series)))
         all_parts = (*fresh, *filter(is_part, missing))
         for entry in _OF_ONE_PAGE:
             for series in false_zeros(entry, all_parts, shown):
-                fields = _unseen(series) if series.per_process else {entry.part}
+                fields = _unseen_fields(series) if series.per_process else {entry.part}
                 doubts = dict.fromkeys(fields, Doubt.UNEXPLAINED)
-                found[id(series)] = {**found.get(id(series), {}), **doubts}
-    return found
+                all_doubts[id(series)] = {**all_doubts.get(id(series), {}), **doubts}
+    return all_doubts
 
 
-def _missing(before: Iterable[DeviceSeries], now: Iterable[DeviceSeries]) -> Sequence[DeviceSeries]:
+def _missing_series(
+    before: Iterable[DeviceSeries], now: Iterable[DeviceSeries]
+) -> Sequence[DeviceSeries]:
     """Return the earlier device series of a device that the page does not have."""
     present = {_holder(series) for series in now}
     return [series for series in before if _holder(series) not in present]
 
 
 def _holder(series: DeviceSeries) -> object:
-    named = series.assignment
-    return named and (named.pod, named.container, named.uid)
+    assigned = series.assignment
+    return assigned and (assigned.pod, assigned.container, assigned.uid)
 
 
-def _unseen(series: DeviceSeries) -> set[str]:
+def _unseen_fields(series: DeviceSeries) -> set[str]:
     """Return the compared fields whose newest sample is 0.
 
     An exporter that does not see a process sees neither its utilization nor its memory.
@@ -97,7 +99,7 @@ def _unseen(series: DeviceSeries) -> set[str]:
     return {name for name, sample in newest.items() if sample is not None and sample.value == 0}
 
 
-def contradicted(
+def contradicted_zeros(
     all_series: Sequence[DeviceSeries], others: Iterable[DeviceSeries], lag: float
 ) -> dict[int, Doubts]:
     """Return the address of each device series whose zeros another exporter contradicts -> doubts.
@@ -119,7 +121,7 @@ def contradicted(
     return doubts
 
 
-def _by_device(all_series: Iterable[DeviceSeries]) -> Mapping[str, Sequence[DeviceSeries]]:
+def _group_by_device(all_series: Iterable[DeviceSeries]) -> Mapping[str, Sequence[DeviceSeries]]:
     devices: defaultdict[str, list[DeviceSeries]] = defaultdict(list)
     for series in all_series:
         devices[series.device.id].append(series)
@@ -148,21 +150,23 @@ def false_zeros(
     zeros = {id(part): _zeros(entry.part, part) for part in parts}
     if not any(zeros.values()):
         return []
-    shown = {time: entry.factor * value for time, value in _whole(entry.whole, wholes).items()}
+    shown = {
+        time: entry.factor * value for time, value in _whole_values(entry.whole, wholes).items()
+    }
     if not shown:
         return []
-    explained = _explained(entry.part, parts)
-    known: dict[_Span, bool] = {}
-    found: list[DeviceSeries] = []
+    explained = _explained_values(entry.part, parts)
+    by_span: dict[_Span, bool] = {}
+    false_parts: list[DeviceSeries] = []
     for part in parts:
         span = zeros[id(part)]
         if span is None:
             continue
-        if span not in known:
-            known[span] = _remains(entry, shown, explained, span, lag)
-        if known[span]:
-            found.append(part)
-    return found
+        if span not in by_span:
+            by_span[span] = _remains(entry, shown, explained, span, lag)
+        if by_span[span]:
+            false_parts.append(part)
+    return false_parts
 
 
 def _remains(entry: Whole, shown: _Samples, explained: _Samples, span: _Span, lag: float) -> bool:
@@ -197,7 +201,7 @@ def _zeros(field: str, series: DeviceSeries) -> _Span | None:
     return span
 
 
-def _whole(field: str, wholes: Iterable[DeviceSeries]) -> _Samples:
+def _whole_values(field: str, wholes: Iterable[DeviceSeries]) -> _Samples:
     """Return the samples of the device's own value, the largest of each time."""
     shown: dict[float, float] = {}
     for series in wholes:
@@ -206,18 +210,18 @@ def _whole(field: str, wholes: Iterable[DeviceSeries]) -> _Samples:
     return shown
 
 
-def _explained(field: str, parts: Iterable[DeviceSeries]) -> _Samples:
+def _explained_values(field: str, parts: Iterable[DeviceSeries]) -> _Samples:
     """Return the sum over the containers at each time.
 
     What is accounted per process is repeated for each container of a pod, so it counts once.
     """
     by_time: defaultdict[float, dict[object, float]] = defaultdict(dict)
     for series in parts:
-        named = series.assignment
-        holder = named and (named.pod, named.uid, named.container if series.own else "")
+        assigned = series.assignment
+        holder = assigned and (assigned.pod, assigned.uid, assigned.container if series.own else "")
         for time, value in _samples(series.history, series.history.layout.of_field.get(field, ())):
-            at = by_time[time]
-            at[holder] = max(value, at.get(holder, 0.0))
+            by_holder = by_time[time]
+            by_holder[holder] = max(value, by_holder.get(holder, 0.0))
     return {time: sum(values.values()) for time, values in by_time.items()}
 
 
@@ -225,6 +229,6 @@ def _samples(history: History, columns: Sequence[int]) -> Iterator[tuple[float, 
     """Yield the samples of a field in order of time."""
     numbers = [history.column(column) for column in columns]
     for row, time in enumerate(history.times):
-        for own in numbers:
-            if not isnan(own[row]):
-                yield time, own[row]
+        for values in numbers:
+            if not isnan(values[row]):
+                yield time, values[row]

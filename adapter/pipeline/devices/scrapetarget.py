@@ -18,13 +18,13 @@ from adapter.pipeline.devices.series import SeriesKey
 from adapter.pipeline.exposition.podlabels import is_renamed, shows_workload
 
 
-def unassigned(
-    builders: Mapping[SeriesKey, SeriesBuilder], known: Collection[PodRef], find: Find
+def find_mismatches(
+    builders: Mapping[SeriesKey, SeriesBuilder], targets: Collection[PodRef], find: Find
 ) -> dict[SeriesKey, Mismatch]:
     """Return the builders whose samples name the scrape target's pod -> the mismatch.
 
     Args:
-        known: pods of scrape targets.
+        targets: pods of scrape targets.
     """
     mismatches: dict[SeriesKey, Mismatch] = {}
     unknown: dict[SeriesKey, Mismatch] = {}
@@ -32,7 +32,7 @@ def unassigned(
         assignment, labels = builder.identity.assignment, builder.identity.labels
         if assignment is None or assignment.serves:
             continue
-        reason = _why(assignment, labels, known, find)
+        reason = _find_mismatch(assignment, labels, targets, find)
         if reason is Mismatch.UNKNOWN_POD:
             unknown[key] = reason
         elif reason is not None:
@@ -53,36 +53,36 @@ def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:
     return not assignment.suspect and ("instance" not in labels or shows_workload(labels))
 
 
-def released(
+def merge_into_devices(
     builders: Mapping[SeriesKey, SeriesBuilder],
-    own: Mapping[SeriesKey, Mismatch],
+    mismatches: Mapping[SeriesKey, Mismatch],
     rejects: Rejects,
     time: float,
 ) -> dict[SeriesKey, SeriesBuilder]:
     """Return the builders, with those that name a scrape target merged into their devices'."""
-    if not own:
+    if not mismatches:
         return dict(builders)
-    kept = {key: builder for key, builder in builders.items() if key not in own}
-    for key, reason in own.items():
+    merged = {key: builder for key, builder in builders.items() if key not in mismatches}
+    for key, reason in mismatches.items():
         builder = builders[key]
         detail = f"{key.pod.namespace}/{key.pod.name}" if key.pod else ""
         rejects.add(Reject(reason, "", key.device), time, detail=detail)
         bare = SeriesKey(key.device, None, "", "")
-        if bare not in kept:
-            kept[bare] = SeriesBuilder(
+        if bare not in merged:
+            merged[bare] = SeriesBuilder(
                 builder.identity._replace(assignment=None, target=None, replica=False),
                 builder.most,
             )
-        kept[bare].take(builder)
-    return kept
+        merged[bare].take(builder)
+    return merged
 
 
-def _why(
-    assignment: Assignment, labels: Mapping[str, str], known: Collection[PodRef], find: Find
+def _find_mismatch(
+    assignment: Assignment, labels: Mapping[str, str], targets: Collection[PodRef], find: Find
 ) -> Mismatch | None:
     if is_renamed(labels):
         return None
-    if assignment.pod in known:
+    if assignment.pod in targets:
         return Mismatch.SELF_ATTRIBUTION
     if _is_assigned(assignment, labels):
         return None

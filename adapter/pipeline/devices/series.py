@@ -60,10 +60,10 @@ class SeriesKey(NamedTuple):
 
 def series_key(device: Device | None, assignment: Assignment | None) -> SeriesKey:
     """Return the key of the device series of a device and what a label set assigns it to."""
-    at = device.id if device else ""
+    device_id = device.id if device else ""
     if assignment is None:
-        return SeriesKey(at, None, "", "")
-    return SeriesKey(at, assignment.pod, assignment.container, assignment.uid)
+        return SeriesKey(device_id, None, "", "")
+    return SeriesKey(device_id, assignment.pod, assignment.container, assignment.uid)
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class DeviceSeries:
             return None
         kind, window, percentile = what
         measured = self.history.value_of(field, kind, window or self.window, percentile)
-        if measured is None or measured.value or not self._positive(field):
+        if measured is None or measured.value or not self._is_positive(field):
             return measured
         return None
 
@@ -141,12 +141,12 @@ class DeviceSeries:
         """Return the field's newest sample, even if its number is not to be trusted."""
         return self.history.value_of(field, Kind.LAST, self.window)
 
-    def unsupported(self, field: str) -> bool:
+    def is_unsupported(self, field: str) -> bool:
         """Return whether the exporter writes 0 because the device does not support the field."""
-        newest = self.newest(field) if self._positive(field) else None
+        newest = self.newest(field) if self._is_positive(field) else None
         return newest is not None and newest.value == 0
 
-    def _positive(self, field: str) -> bool:
+    def _is_positive(self, field: str) -> bool:
         layout = self.history.layout
         columns = layout.of_field.get(field)
         return columns is not None and layout.columns[columns[0]].field.positive
@@ -199,9 +199,9 @@ def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bo
 
     The cost is linear in the number of series: a page may hold thousands for one device.
     """
-    ours, others = _said(mine), _said(theirs)
-    named = {pod for pod in (*ours, *others) if pod is not None}
-    if any(ours.keys() - {None}) and any(others.keys() - {None}) and len(named) > 1:
+    ours, others = _newest_values(mine), _newest_values(theirs)
+    pods = {pod for pod in (*ours, *others) if pod is not None}
+    if any(ours.keys() - {None}) and any(others.keys() - {None}) and len(pods) > 1:
         return True
     return any(
         len(values | others[pod][field]) > 1
@@ -211,12 +211,14 @@ def disagree(mine: Iterable[DeviceSeries], theirs: Iterable[DeviceSeries]) -> bo
     )
 
 
-def _said(all_series: Iterable[DeviceSeries]) -> dict[PodRef | None, dict[str, set[float]]]:
+def _newest_values(
+    all_series: Iterable[DeviceSeries],
+) -> dict[PodRef | None, dict[str, set[float]]]:
     """Return pod or None -> field -> the newest values of its device series."""
-    said: dict[PodRef | None, dict[str, set[float]]] = {}
+    by_pod: dict[PodRef | None, dict[str, set[float]]] = {}
     for series in all_series:
         if not series.superseded:
-            values = said.setdefault(series.assignment and series.assignment.pod, {})
+            values = by_pod.setdefault(series.assignment and series.assignment.pod, {})
             for field, value in series.history.latest().items():
                 values.setdefault(field, set()).add(value)
-    return said
+    return by_pod

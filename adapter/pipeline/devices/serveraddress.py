@@ -66,29 +66,30 @@ def address(text: str) -> ServerAddress:
 
 def scraped_address(labels: Mapping[str, str]) -> ServerAddress:
     """Return the address that a store's scrape read, by the labels that it added."""
-    at = address(next(filter(None, map(labels.get, INSTANCES)), ""))
-    return at if at.port else at._replace(port=labels.get(_PORT_NAME, ""))
+    scraped = address(next(filter(None, map(labels.get, INSTANCES)), ""))
+    return scraped if scraped.port else scraped._replace(port=labels.get(_PORT_NAME, ""))
 
 
 def names_another_server(
-    labels: Mapping[str, str], own: ServerAddress, aside: Collection[str]
+    labels: Mapping[str, str], own_address: ServerAddress, aside: Collection[str]
 ) -> bool:
     """Return whether a label of a sample is the address of another server than the page's own.
 
     Args:
-        own: where the page was read.
+        own_address: where the page was read.
         aside: labels that are something else, such as the name of a model.
     """
     return any(
         (_NAMES_A_SERVER.fullmatch(value) or (name in _OF_A_SERVER and address(value).port))
-        and not _is(address(value), own)
+        and not _is_same_server(address(value), own_address)
         for name, value in labels.items()
         if name not in aside and not name.startswith("__")
     )
 
 
-def _is(named: ServerAddress, own: ServerAddress) -> bool:
+def _is_same_server(named_address: ServerAddress, own_address: ServerAddress) -> bool:
     """Return whether a server calls itself by an address, perhaps by one that it listens on."""
-    return named == own or (
-        named.host.lower() in _OF_EVERY_HOST and named.port in ("", own.port or named.port)
+    return named_address == own_address or (
+        named_address.host.lower() in _OF_EVERY_HOST
+        and named_address.port in ("", own_address.port or named_address.port)
     )

@@ -146,7 +146,7 @@ def contents_of(
         devices.setdefault(key.device, []).append(series)
         if key.pod is not None:
             pods.setdefault(key.pod, []).append(series)
-    by_device = {at: tuple(its) for at, its in devices.items()}
+    by_device = {device: tuple(its) for device, its in devices.items()}
     by_pod = {}
     for ref, its in pods.items():
         # Most pods have one device, and most devices one pod: then both have the same tuple.
@@ -267,7 +267,7 @@ class ExporterState:
         )
 
 
-def still_reported(
+def still_reported_fields(
     earlier: Mapping[str, float], now: Iterable[str], received: float, oldest: float
 ) -> dict[str, float]:
     """Return the fields that an exporter has written within the age limit -> when last.

@@ -40,8 +40,8 @@ def bucket_name(series: str, bound: str) -> str:
 
 def bucket_of(name: str) -> tuple[str, str] | None:
     """Return the series of a bucket's name and its ``le``; None for the name of other series."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else (found[1], found[2])
+    match = _NAME.fullmatch(name)
+    return None if match is None else (match[1], match[2])
 
 
 def may_be_bucket(series: str) -> bool:

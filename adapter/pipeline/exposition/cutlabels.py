@@ -50,7 +50,7 @@ class StrictLabels(Mapping[str, str]):
         return len(self._labels) + len(self._labels.cut)
 
 
-def readable(labels: Mapping[str, str]) -> Mapping[str, str]:
+def readable_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
     """Return the labels without those that were left out, for a search through all values."""
     return labels._labels if isinstance(labels, StrictLabels) else labels
 
@@ -60,7 +60,7 @@ def label_count(labels: Mapping[str, str]) -> int:
     return len(labels) + (len(labels.cut) if isinstance(labels, CutLabels) else 0)
 
 
-def without(labels: Mapping[str, str], names: Collection[str]) -> Mapping[str, str]:
+def drop_labels(labels: Mapping[str, str], names: Collection[str]) -> Mapping[str, str]:
     """Return a copy of the labels without some of them."""
     left = {name: value for name, value in labels.items() if name not in names}
     if not isinstance(labels, CutLabels):

@@ -143,7 +143,7 @@ def label_set(text: bytes) -> Labels:
     except UnicodeDecodeError:
         raise LineError(BAD_ENCODING) from None
     if "\\" in decoded:
-        names, values, rest = _escaped(decoded)
+        names, values, rest = _split_escaped(decoded)
     else:
         parts = decoded.split('"')
         names, values, rest = parts[:-1:2], parts[1::2], parts[-1]
@@ -152,7 +152,7 @@ def label_set(text: bytes) -> Labels:
     if names and names[0].lstrip(" \t").startswith(","):
         raise LineError(BAD_LABELS)
     names[:1] = ["," + first for first in names[:1]]
-    if len(decoded) > _SHORT and _beyond(names, values):
+    if len(decoded) > _SHORT and _exceed_limits(names, values):
         return _cut(names, values)
     # Labels are not interned: some releases of Python 3.12 never free interned text.
     labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
@@ -178,7 +178,7 @@ def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
     return stamp / 1000
 
 
-def _beyond(names: Sequence[str], values: Sequence[str]) -> bool:
+def _exceed_limits(names: Sequence[str], values: Sequence[str]) -> bool:
     """Return whether a label is beyond a limit. ``names`` are as written, and therefore longer."""
     if not names or len(names) > MAX_LABELS:
         return bool(names)
@@ -203,12 +203,12 @@ def _cut(names: Sequence[str], values: Sequence[str]) -> Labels:
         reason = LONG_LABEL if long else MANY_LABELS if place in middle else ""
         if name not in texts or name in WORKLOAD_LABELS:
             texts[name] = ("" if reason else value, reason)
-    kept = {name: value for name, (value, reason) in texts.items() if not reason}
+    labels = {name: value for name, (value, reason) in texts.items() if not reason}
     cut = {name[:MAX_NAME]: reason for name, (_, reason) in texts.items() if reason}
-    return Labels(CutLabels(kept, cut) if cut else kept, len(names) - len(texts))
+    return Labels(CutLabels(labels, cut) if cut else labels, len(names) - len(texts))
 
 
-def _escaped(text: str) -> tuple[list[str], list[str], str]:
+def _split_escaped(text: str) -> tuple[list[str], list[str], str]:
     names: list[str] = []
     values: list[str] = []
     end = 0

@@ -14,7 +14,7 @@ _CHUNK: Final = 1 << 18
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-def open_metrics(page: bytes) -> bool:
+def is_open_metrics(page: bytes) -> bool:
     """Return whether the last line is ``# EOF``, and not just a label text that ends with it."""
     text = page.rstrip()
     return text[text.rfind(b"\n") + 1 :].strip() == b"# EOF"
@@ -24,8 +24,8 @@ def lines_of(page: bytes, rejects: Counter[str]) -> Iterator[list[bytes]]:
     """Yield the complete lines, in lists of bounded size."""
     start = len(_BOM) if page.startswith(_BOM) else 0
     end = page.rfind(b"\n") + 1
-    rest = page[max(start, end) :].strip()
-    if rest and rest != b"# EOF":
+    last_line = page[max(start, end) :].strip()
+    if last_line and last_line != b"# EOF":
         rejects[CUT_LINE] += 1
     while start < end:
         stop = page.rfind(b"\n", start, start + _CHUNK) + 1

@@ -79,12 +79,12 @@ class LineSieve:
         written, brace, _ = line.partition(b"{")
         if not brace:
             return self._names_wanted(line)
-        known = self._names.get(written)
-        if known is None:
-            known = self._names_wanted(written)
+        wanted = self._names.get(written)
+        if wanted is None:
+            wanted = self._names_wanted(written)
             if len(self._names) < _MAX_NAMES and len(written) <= _MAX_NAME:
-                self._names[written] = known
-        return known
+                self._names[written] = wanted
+        return wanted
 
     def _names_wanted(self, written: bytes) -> bool:
         name = written[:_MAX_NAME].split(None, 1)[:1]

@@ -43,7 +43,7 @@ from adapter.pipeline.exposition.line import (
     sample_name,
     sample_time,
 )
-from adapter.pipeline.exposition.lines import TOO_LONG, lines_of, open_metrics
+from adapter.pipeline.exposition.lines import TOO_LONG, is_open_metrics, lines_of
 from adapter.pipeline.exposition.pagelayout import LayoutMemo, LayoutSamples
 from adapter.pipeline.exposition.samples import ONE_WITH_DECIMALS, Sample
 from apiservice.runtime.steps import Steps, at_once, parts
@@ -122,11 +122,11 @@ def parse(
     wanted: Container[str] | None = None,
     limits: PageLimits = EXPORTER,
 ) -> Page:
-    """Parse a page without pauses. See :func:`parsing`."""
-    return at_once(parsing(page, time=time, memo=memo, wanted=wanted, limits=limits))
+    """Parse a page without pauses. See :func:`parse_in_steps`."""
+    return at_once(parse_in_steps(page, time=time, memo=memo, wanted=wanted, limits=limits))
 
 
-def parsing(
+def parse_in_steps(
     page: bytes,
     *,
     time: float,
@@ -148,11 +148,11 @@ def parsing(
     repeats = memo is not None and limits.layouts and len(page) < limits.large
     memo = LabelMemo() if memo is None else memo
     again = partial(_samples, page, time, wanted, limits)
-    known = memo.layouts.read(page, time, limits.held, again) if repeats else None
-    if known is not None:
-        layout, same = known
+    by_layout = memo.layouts.read(page, time, limits.held, again) if repeats else None
+    if by_layout is not None:
+        layout, same = by_layout
         return Page(same, dict(layout.rejects), layout.held)
-    reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
+    reader = _Reader(time, memo, wanted, limits, seconds=is_open_metrics(page))
     left = limits.lines
     try:
         for lines in lines_of(page, reader.rejects):
@@ -231,12 +231,12 @@ class _Reader:
             text, brace, tail = rest.rpartition(b"} ")
             labels = sets.get(text)
             if labels is None or not brace or b"_" in tail:
-                labels = self._new(text, tail) if brace and b"_" not in tail else None
+                labels = self._new_labels(text, tail) if brace and b"_" not in tail else None
                 if self._pause >= self._work:
                     self._pause = self._work - _WORK
                     yield
                 if labels is None:
-                    self._slow(line)
+                    self._parse_slowly(line)
                     continue
             try:
                 value = float(tail)
@@ -244,7 +244,7 @@ class _Reader:
                     value = ONE_WITH_DECIMALS
                 append(make(Sample, (name, labels, value, time)))
             except ValueError:
-                self._slow(line)
+                self._parse_slowly(line)
 
     def _spend(self, work: int) -> None:
         self._work -= work
@@ -265,17 +265,17 @@ class _Reader:
             name = ""
         behind_value = len(written.split(None, 1)) > 1  # the brace is that of an exemplar
         if name and self._wanted is not None and may_be_bucket(name) and not behind_value:
-            self._bucket(name, line, len(written) + 1)
+            self._read_bucket(name, line, len(written) + 1)
             return ""
         if len(written) < len(line) and not behind_value:
             if len(self._names) < _MAX_NAMES and len(written) <= _MAX_SERIES_NAME:
                 self._names[written] = name
             return name
         if name:
-            self._slow(line)
+            self._parse_slowly(line)
         return ""
 
-    def _bucket(self, name: str, line: bytes, start: int) -> None:
+    def _read_bucket(self, name: str, line: bytes, start: int) -> None:
         """Read a bucket of a histogram; the slow parser leaves the bound among the labels."""
         text, _, tail = line[start:].rpartition(b"} ")
         bound = BOUND.search(text)
@@ -284,38 +284,38 @@ class _Reader:
                 raise ValueError
             value, name = float(tail), bucket_name(name, bound[1].decode())
         except ValueError:
-            self._slow(line)
+            self._parse_slowly(line)
             return
         # The comma before the bound, or that behind a first bound, goes with it.
         rest = text[: bound.start()] + text[bound.end() + (bound.start() == 0) :]
         labels = self.sets.get(rest)
         if labels is None:
-            labels = self._new(rest, tail)
+            labels = self._new_labels(rest, tail)
         if labels is None:
-            self._slow(line)
+            self._parse_slowly(line)
         else:
             self.samples.append(Sample(name, labels, value, self._time))
 
-    def _new(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
+    def _new_labels(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
         """Return the labels of a text that is new on this page, or None for the slow parser.
 
         The label set of a line with a malformed number is not cached.
         """
-        known = self._old.sets.get(text)
-        if known is None:
+        labels = self._old.sets.get(text)
+        if labels is None:
             try:
                 float(tail)
-                known, duplicates = self._read_set(text)
+                labels, duplicates = self._read_set(text)
             except ValueError:
                 return None
             if duplicates:
                 return None
-        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(known)
+        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(labels)
         if held > self._room:
             return None
         self.held = held
-        self.sets[text] = known
-        return known
+        self.sets[text] = labels
+        return labels
 
     def _read_set(self, text: bytes) -> Labels:
         if len(text) > _MAX_LINE:
@@ -345,7 +345,7 @@ class _Reader:
             self.sets[text] = labels.labels
         return True
 
-    def _slow(self, line: bytes) -> None:
+    def _parse_slowly(self, line: bytes) -> None:
         """Parse a line that is not plain ``name{labels} number``."""
         self._spend(2)
         if len(line) > _MAX_LINE:

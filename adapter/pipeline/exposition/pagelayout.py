@@ -68,7 +68,7 @@ class PageLayout:
     ) -> None:
         self._digest = digest
         self._take_apart = take_apart
-        self._at = shared(at)
+        self._at = share_equal(at)
         """The number of each sample."""
         self.rejects = rejects
         self.held = held
@@ -90,7 +90,7 @@ class PageLayout:
         if values is None:
             return None
         if 1.0 in values:
-            _spell(values, tails)
+            _mark_decimals(values, tails)
         return LayoutSamples(self, values, time, make)
 
 
@@ -206,26 +206,26 @@ class LayoutMemo:
         """
         self.layout = None
         regular = samples and not rejects.keys() - {DUPLICATE_LABEL}
-        take_apart = _by_lines if _WITHOUT_LABELS.search(b"\n" + page) else _by_labels
+        take_apart = _split_at_lines if _WITHOUT_LABELS.search(b"\n" + page) else _split_at_labels
         lines = take_apart(page) if regular else None
         before, self._digest = self._digest, lines.digest if lines else None
         first, self._first = self._first, False
         if lines is None or not (first or lines.digest == before):
             return samples
-        at = _places(lines, samples, time, texts)
-        if at is None:
+        places = _places(lines, samples, time, texts)
+        if places is None:
             return samples
-        self.layout = PageLayout(lines.digest, at, rejects, held, take_apart)
+        self.layout = PageLayout(lines.digest, places, rejects, held, take_apart)
         return LayoutSamples(
             self.layout, [sample.value for sample in samples], time, lambda: samples
         )
 
 
-def _by_labels(page: bytes) -> _Lines | None:
+def _split_at_labels(page: bytes) -> _Lines | None:
     """Take a page apart whose numbers all follow labels; None if its last line is cut.
 
-    It takes half the time of :func:`_by_lines`. A line that it does not recognize is a part of a
-    head, with its number.
+    It takes half the time of :func:`_split_at_lines`. A line that it does not recognize is a part
+    of a head, with its number.
     """
     if page[page.rfind(b"\n") + 1 :].strip() not in _END:
         return None
@@ -234,7 +234,7 @@ def _by_labels(page: bytes) -> _Lines | None:
     return _Lines(hash(b"} ".join(heads)), heads, parts[1::2])
 
 
-def _by_lines(page: bytes) -> _Lines | None:
+def _split_at_lines(page: bytes) -> _Lines | None:
     """Take any page apart, a line at a time; None if its last line is cut."""
     lines = page.split(b"\n")
     if lines[-1].strip() not in _END:
@@ -260,16 +260,16 @@ def _places(
     """Return the number of each sample; None unless each has labels, a number and no time."""
     places: list[int] = []
     wanted = {sample.name for sample in samples}
-    rest = iter(samples)
+    unplaced = iter(samples)
     for place, (head, tail) in enumerate(zip(lines.heads, lines.tails)):  # noqa: B905 - a rest
         written, brace, text = head.rpartition(b"\n")[2].partition(b"{")
         name = written.strip().decode("latin-1")
         if name not in wanted:
             continue
-        sample = next(rest, None)
+        sample = next(unplaced, None)
         if not brace or sample is None or sample.name != name or sample.time != time:
             return None
-        if text not in texts or not _is(tail, sample.value):
+        if text not in texts or not _equals(tail, sample.value):
             return None
         places.append(place)
     return tuple(places) if len(places) == len(samples) else None
@@ -297,7 +297,7 @@ def _numbers(tails: Sequence[bytes]) -> list[float] | None:
         return None
 
 
-def _is(tail: bytes, value: float) -> bool:
+def _equals(tail: bytes, value: float) -> bool:
     try:
         number = float(tail)
     except ValueError:
@@ -305,7 +305,7 @@ def _is(tail: bytes, value: float) -> bool:
     return number == value or number != number  # noqa: PLR0124 - both are not a number
 
 
-def _spell(values: list[float], tails: Sequence[bytes]) -> None:
+def _mark_decimals(values: list[float], tails: Sequence[bytes]) -> None:
     """Mark the ones with decimals, see :class:`adapter.pipeline.exposition.samples.Decimals`."""
     place = -1
     for _ in range(values.count(1.0)):
@@ -315,6 +315,6 @@ def _spell(values: list[float], tails: Sequence[bytes]) -> None:
 
 
 @lru_cache(maxsize=512)
-def shared(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def share_equal(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the first tuple that was equal to this one: most exporters write alike pages."""
     return values

@@ -66,7 +66,7 @@ def workload(
         direct: the adapter fetched the page from the exporter, so no scrape renamed a label.
     """
     if not direct:
-        renamed = next(_renamed(labels), None)
+        renamed = next(_renamed_pods(labels), None)
         if renamed is not None:
             return renamed, ()
     for spelling in _spellings(labels):
@@ -75,25 +75,25 @@ def workload(
             if namespace is not None:
                 if not labels[spelling.pod] or not labels[namespace]:
                     return None, ()  # the exporter writes both labels, and leaves them empty
-                return _read(labels, spelling, labels[namespace]), ()
+                return _read_pod(labels, spelling, labels[namespace]), ()
     if direct:
-        own = _complete(labels, POD) or _beside_namespace(labels)
-        return own, () if own is not None else tuple(_scraped(labels))
+        pod = _complete_pod(labels, POD) or _pod_beside_namespace(labels)
+        return pod, () if pod is not None else tuple(_target_pods(labels))
     namespace = _first(labels, (EXPORTED + "namespace", "namespace"))
-    own = _read(labels, POD, namespace) if namespace and labels.get(POD.pod) else None
-    return own, (*_of_namespace(labels, namespace), *_scraped(labels))
+    pod = _read_pod(labels, POD, namespace) if namespace and labels.get(POD.pod) else None
+    return pod, (*_pods_of_namespace(labels, namespace), *_target_pods(labels))
 
 
-def target(labels: Mapping[str, str], found: NamedPod | None) -> NamedPod | None:
+def target(labels: Mapping[str, str], named_pod: NamedPod | None) -> NamedPod | None:
     """Return the exporter's own pod, if ``pod`` and ``namespace`` name it beside a workload.
 
     Args:
-        found: the workload of the sample.
+        named_pod: the workload of the sample.
     """
-    if found is None or found.writer is not LabelWriter.EXPORTER:
+    if named_pod is None or named_pod.writer is not LabelWriter.EXPORTER:
         return None
-    scraped = _complete(labels, POD)
-    return None if scraped is None or scraped.key == found.key else scraped
+    scraped = _complete_pod(labels, POD)
+    return None if scraped is None or scraped.key == named_pod.key else scraped
 
 
 def shows_workload(labels: Mapping[str, str]) -> bool:
@@ -121,20 +121,20 @@ def possible_pods(
         mixed: also combine labels of which one may have been renamed without the other. A scrape
             that adds only one of the two labels produces such samples.
     """
-    found: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for spelling in _spellings(labels):
-        pods = _prefixed(labels, spelling.pod, direct=direct)
+        pods = _prefixed_values(labels, spelling.pod, direct=direct)
         if not pods:
             continue
         beside = ("namespace",) if mixed or not labels.get("pod") else ()
         for label in dict.fromkeys((*spelling.namespaces, *beside)):
-            found.update(
+            keys.update(
                 (namespace, pod)
                 for i, pod in pods.items()
-                for j, namespace in _prefixed(labels, label, direct=direct).items()
+                for j, namespace in _prefixed_values(labels, label, direct=direct).items()
                 if mixed or (i > 0) is (j > 0)
             )
-    return frozenset(found)
+    return frozenset(keys)
 
 
 def server(labels: Mapping[str, str]) -> NamedPod | None:
@@ -144,12 +144,12 @@ def server(labels: Mapping[str, str]) -> NamedPod | None:
     of the page's own are used only if these are absent, as in the answer to a user's own query.
     Ask :func:`names_another` first.
     """
-    spelt = (_complete(labels, spelling) for spelling in (POD, *reversed(_spellings(labels))))
+    spelt = (_complete_pod(labels, spelling) for spelling in (POD, *reversed(_spellings(labels))))
     return (
         next((pod for pod in spelt if pod is not None), None)
-        or _beside_namespace(labels)
-        or _google(labels)
-        or next(_renamed(labels), None)
+        or _pod_beside_namespace(labels)
+        or _google_pod(labels)
+        or next(_renamed_pods(labels), None)
     )
 
 
@@ -164,11 +164,11 @@ def names_another(labels: Mapping[str, str], serving: tuple[str, str] | None = N
             Prometheus fetched it.
     """
     if serving is not None:
-        pods = (_complete(labels, spelling) for spelling in _spellings(labels))
-        named = (*pods, _beside_namespace(labels))
-        return any(pod is not None and pod.key != serving for pod in named)
+        pods = (_complete_pod(labels, spelling) for spelling in _spellings(labels))
+        named_pods = (*pods, _pod_beside_namespace(labels))
+        return any(pod is not None and pod.key != serving for pod in named_pods)
     names = {labels[s.pod] for s in _spellings(labels) if labels.get(s.pod)}
-    google = None if names else _google(labels)
+    google = None if names else _google_pod(labels)
     if google is not None:
         names.add(google.name)
     for spelling in _spellings(labels) if names else ():
@@ -207,7 +207,7 @@ def _namespaces(labels: Mapping[str, str]) -> set[str]:
     }
 
 
-def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
+def _renamed_pods(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that a scrape has renamed, because its target has such labels."""
     for spelling in (POD, *_spellings(labels)):
         name = labels.get(EXPORTED + spelling.pod)
@@ -223,42 +223,42 @@ def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
             yield NamedPod(namespace, name, container, uid, LabelWriter.EXPORTER)
 
 
-def _of_namespace(labels: Mapping[str, str], namespace: str) -> Iterator[NamedPod]:
+def _pods_of_namespace(labels: Mapping[str, str], namespace: str) -> Iterator[NamedPod]:
     """Yield the pods that other labels than ``pod`` may name beside ``namespace``."""
     for spelling in _spellings(labels) if namespace else ():
         if spelling is not POD and labels.get(spelling.pod):
-            yield _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
+            yield _read_pod(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
 
 
-def _scraped(labels: Mapping[str, str]) -> Iterator[NamedPod]:
+def _target_pods(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that usually describe the scrape target."""
     for spelling in _spellings(labels):
         if spelling.writer is LabelWriter.SCRAPE and labels.get(spelling.pod):
             for label in spelling.namespaces:
                 if labels.get(label):
-                    yield _read(labels, spelling, labels[label])
+                    yield _read_pod(labels, spelling, labels[label])
 
 
-def _beside_namespace(labels: Mapping[str, str]) -> NamedPod | None:
+def _pod_beside_namespace(labels: Mapping[str, str]) -> NamedPod | None:
     """Return the pod whose namespace is in ``namespace``, where no ``pod`` goes with it."""
     namespace = labels.get("namespace")
     if not namespace or labels.get("pod"):
         return None
     for spelling in _spellings(labels):
         if labels.get(spelling.pod) and not _first(labels, spelling.namespaces):
-            return _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
+            return _read_pod(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
     return None
 
 
-def _complete(labels: Mapping[str, str], spelling: PodSpelling) -> NamedPod | None:
+def _complete_pod(labels: Mapping[str, str], spelling: PodSpelling) -> NamedPod | None:
     """Return the pod in the labels of one spelling; None if one of the two labels is missing."""
     if not labels.get(spelling.pod):
         return None
     namespace = _first(labels, spelling.namespaces)
-    return _read(labels, spelling, namespace) if namespace else None
+    return _read_pod(labels, spelling, namespace) if namespace else None
 
 
-def _read(labels: Mapping[str, str], spelling: PodSpelling, namespace: str) -> NamedPod:
+def _read_pod(labels: Mapping[str, str], spelling: PodSpelling, namespace: str) -> NamedPod:
     containers = spelling.containers
     if spelling is POD and labels.get(EXPORTED + "container"):
         containers = (EXPORTED + "container",)
@@ -271,7 +271,7 @@ def _read(labels: Mapping[str, str], spelling: PodSpelling, namespace: str) -> N
     )
 
 
-def _google(labels: Mapping[str, str]) -> NamedPod | None:
+def _google_pod(labels: Mapping[str, str]) -> NamedPod | None:
     """Return the pod in Google managed Prometheus' ``instance="<pod>:<port>"``."""
     instance, namespace = labels.get("instance", ""), labels.get("namespace")
     name, colon, _ = instance.rpartition(":")
@@ -292,7 +292,7 @@ def _first(labels: Mapping[str, str], names: Iterable[str]) -> str:
     return next((labels[name] for name in names if labels.get(name)), "")
 
 
-def _prefixed(labels: Mapping[str, str], name: str, *, direct: bool) -> dict[int, str]:
+def _prefixed_values(labels: Mapping[str, str], name: str, *, direct: bool) -> dict[int, str]:
     """Return the number of ``exported_`` prefixes -> the label's value."""
     depth = 1 if direct else _DEPTH if name in (POD.pod, *POD.namespaces) else 2
     values = ((times, labels.get(EXPORTED * times + name)) for times in range(depth))

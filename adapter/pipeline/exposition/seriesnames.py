@@ -13,8 +13,8 @@ _NAME: Final = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?=[{ ])", re.MULT
 
 def series_names(body: bytes) -> Iterator[str]:
     """Yield each name of a series in the beginning of a page once, in the order of the page."""
-    seen = set()
+    yielded = set()
     for name in _NAME.finditer(body, 0, MOST_BYTES):
-        if name[1] not in seen:
-            seen.add(name[1])
+        if name[1] not in yielded:
+            yielded.add(name[1])
             yield name[1].decode("ascii")

@@ -29,19 +29,19 @@ def body_parts(
     """Yield the decompressed body of an answer in parts.
 
     Args:
-        limit: see :func:`decoded`.
-        take: see :func:`decoded`.
+        limit: see :func:`decode_body`.
+        take: see :func:`decode_body`.
 
     Raises:
-        SourceError: see :func:`decoded`.
+        SourceError: see :func:`decode_body`.
     """
     encoding = response.headers.get("Content-Encoding", "identity")
     length = response.headers.get("Content-Length", "")
     stated = int(length) if length.isdecimal() and len(length) < 20 else 0
-    return decoded_parts(response.aiter_raw(), encoding, limit, stated, take)
+    return decode_parts(response.aiter_raw(), encoding, limit, stated, take)
 
 
-async def decoded(
+async def decode_body(
     chunks: AsyncIterable[bytes],
     encoding: str,
     limit: int,
@@ -59,14 +59,14 @@ async def decoded(
         SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
             neither plain nor gzip, ``truncated`` for an incomplete one.
     """
-    found = decoded_parts(chunks, encoding, limit, length, take)
-    return b"".join([part async for part in found])
+    parts = decode_parts(chunks, encoding, limit, length, take)
+    return b"".join([part async for part in parts])
 
 
-async def decoded_parts(
+async def decode_parts(
     chunks: AsyncIterable[bytes], encoding: str, limit: int, length: int, take: Take | None
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body in parts; see :func:`decoded`."""
+    """Yield the decompressed body in parts; see :func:`decode_body`."""
     if length > limit:
         raise SourceError("too_large", f"the answer is above {limit} bytes")
     inflate = _decompressor(encoding)
@@ -74,7 +74,7 @@ async def decoded_parts(
     sent = 0
     async for chunk in chunks:
         sent += len(chunk)
-        for part in (chunk,) if inflate is None else _inflated(inflate, chunk, room):
+        for part in (chunk,) if inflate is None else _inflate_chunk(inflate, chunk, room):
             room -= len(part)
             if room < 0 or sent > limit:
                 raise SourceError("too_large", f"the answer is above {limit} bytes")
@@ -95,7 +95,7 @@ def _decompressor(encoding: str) -> zlib._Decompress | None:
     raise SourceError("encoding", f"Content-Encoding {encoding[:40]!r} was not requested")
 
 
-def _inflated(inflate: zlib._Decompress, data: bytes, room: int) -> Iterator[bytes]:
+def _inflate_chunk(inflate: zlib._Decompress, data: bytes, room: int) -> Iterator[bytes]:
     """Yield decompressed bytes in pieces, at most one byte more than ``room`` in total."""
     while room >= 0:
         most = min(_CHUNK, room + 1)

@@ -24,11 +24,11 @@ class ByteRoom:
     @contextmanager
     def hold(self) -> Iterator[HeldBytes]:
         """Hold bytes for the duration of the block."""
-        held = HeldBytes(self)
+        held_bytes = HeldBytes(self)
         try:
-            yield held
+            yield held_bytes
         finally:
-            held.release()
+            held_bytes.release()
 
 
 class HeldBytes:

@@ -33,10 +33,10 @@ class CredentialError(SourceError):
         super().__init__("credential", message)
 
 
-def unreachable(host: str, port: int, error: OSError) -> SourceError:
+def connection_error(host: str, port: int, error: OSError) -> SourceError:
     """Return why a connection to a server failed."""
     tls = isinstance(error, ssl.SSLError)
-    return _refused((handshake_failure if tls else connect_failure)(host, port, error))
+    return _describe_failure((handshake_failure if tls else connect_failure)(host, port, error))
 
 
 def describe(error: Exception) -> SourceError:
@@ -44,11 +44,11 @@ def describe(error: Exception) -> SourceError:
     if isinstance(error, SourceError):
         return error
     if isinstance(error, RequestError | aiohttp.ClientError | OSError):  # also a time-out
-        return _refused(failure_of(error))
+        return _describe_failure(failure_of(error))
     return SourceError("internal", f"{type(error).__name__}: {error}")
 
 
-def _refused(failure: RequestError) -> SourceError:
+def _describe_failure(failure: RequestError) -> SourceError:
     text = str(failure)
     if failure.kind == "tls":
         text = f"{text}; {certificate_fix(text, 'ca_file') or _NOT_TLS}"

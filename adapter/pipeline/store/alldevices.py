@@ -7,7 +7,7 @@ from typing import Final
 
 from adapter.pipeline.attribution.nodecontext import ClusterContext
 from adapter.pipeline.cluster.pod import Pod
-from adapter.pipeline.devices.remainder import Doubts, contradicted
+from adapter.pipeline.devices.remainder import Doubts, contradicted_zeros
 from adapter.pipeline.devices.series import DeviceSeries, idle_since
 from adapter.pipeline.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
@@ -41,7 +41,7 @@ def rival_assignments(
                 theirs = other.assignment is not None and other.assignment.pod != pod.ref
                 if not theirs or other.shared or other.superseded:
                     continue
-                if device in placed and cluster.of_series(other) != node:
+                if device in placed and cluster.node_of(other) != node:
                     continue  # the device is known to be on the pod's node, so not on this one
                 if cluster.believes(other):
                     rivals[device] = max(rivals.get(device, 0.0), other.received)
@@ -70,7 +70,7 @@ def false_beside_others(
         if other != origin
         for series in exporters[other].devices[device]
     )
-    return contradicted(exporters[origin].devices[device], others, lag)
+    return contradicted_zeros(exporters[origin].devices[device], others, lag)
 
 
 def idle_devices(
@@ -99,6 +99,6 @@ def idle_devices(
             yield
         since = idle_since(its, oldest)
         if since is not None:
-            held = any(s.assignment is not None and not s.superseded and works(s) for s in its)
-            idle[device] = since, held
+            has_pod = any(s.assignment is not None and not s.superseded and works(s) for s in its)
+            idle[device] = since, has_pod
     return idle

@@ -51,7 +51,7 @@ def cached_answer(
     return CachedAnswer(value, pod, now, value.expires, stamp)
 
 
-def cacheable(selector: Selector) -> bool:
+def is_cacheable(selector: Selector) -> bool:
     """Return whether answers with a selector may be cached."""
     return selector.bytes <= _LARGEST_SELECTOR
 

@@ -26,7 +26,7 @@ class OriginIndex(Generic[K]):
         """Return the origins that report ``key``."""
         return self._origins.get(key, ())
 
-    def contested(self, keys: Collection[K]) -> bool:
+    def is_any_contested(self, keys: Collection[K]) -> bool:
         """Return whether several origins report one of ``keys``."""
         return bool(self._contested) and not self._contested.keys().isdisjoint(keys)
 

@@ -52,24 +52,24 @@ class Objections:
         self._interval = interval
         self._clear: dict[str, _Clear] = {}
 
-    def none(self, after: ExporterState) -> bool:
+    def is_clear(self, after: ExporterState) -> bool:
         """Return whether there can be no objection, as only numbers changed since the last page."""
         clear = self._clear.get(after.origin)
         return (
             clear is not None
             and clear.outline is after.outline
             and all(self._cluster.stamp(node) == stamp for node, stamp in clear.nodes.items())
-            and not self._devices.contested(clear.outline.devices)
+            and not self._devices.is_any_contested(clear.outline.devices)
         )
 
-    def note(self, after: ExporterState, found: Rejects) -> None:
+    def note(self, after: ExporterState, rejects: Rejects) -> None:
         """Note the objections to an exporter's last page."""
         self.drop(after.origin)
-        if after.pages is None or found.totals:
+        if after.pages is None or rejects.totals:
             return
-        named = [self._cluster.pod(ref) for ref in after.outline.pods]
+        pods = [self._cluster.pod(ref) for ref in after.outline.pods]
         # One that starts after the page may be compared with a later page differently.
-        if all(pod is None or pod.born < after.received for pod in named):
+        if all(pod is None or pod.born < after.received for pod in pods):
             nodes = nodes_of(after, self._cluster)
             stamps = {node: self._cluster.stamp(node) for node in nodes}
             self._clear[after.origin] = _Clear(after.outline, stamps)
@@ -78,12 +78,12 @@ class Objections:
         """Forget an exporter."""
         self._clear.pop(origin, None)
 
-    def against(self, after: ExporterState, found: Rejects) -> Steps[None]:
-        """Count in ``found`` the objections to an exporter's state after a scrape result."""
-        yield from self._refusals(after, found)
-        yield from self._conflicts(after, found)
+    def against(self, after: ExporterState, rejects: Rejects) -> Steps[None]:
+        """Count in ``rejects`` the objections to an exporter's state after a scrape result."""
+        yield from self._refusals(after, rejects)
+        yield from self._conflicts(after, rejects)
 
-    def _refusals(self, exporter: ExporterState, found: Rejects) -> Steps[None]:
+    def _refusals(self, exporter: ExporterState, rejects: Rejects) -> Steps[None]:
         looked = 0
         for ref, all_series in exporter.pods.items():
             pod = self._cluster.pod(ref)
@@ -97,9 +97,9 @@ class Objections:
                 reason = mismatch(series.assignment, pod, series.node)
                 if reason is not None:
                     reject = Reject(reason, "", series.device.id)
-                    found.add(reject, exporter.received, detail=f"{ref.namespace}/{ref.name}")
+                    rejects.add(reject, exporter.received, detail=f"{ref.namespace}/{ref.name}")
 
-    def _conflicts(self, after: ExporterState, found: Rejects) -> Steps[None]:
+    def _conflicts(self, after: ExporterState, rejects: Rejects) -> Steps[None]:
         """Count live exporters that disagree on the pod of a device, or on its value."""
         looked = 0
         for device, all_series in after.devices.items():
@@ -108,22 +108,22 @@ class Objections:
                 if origin == after.origin:
                     continue
                 other = self._exporters.get(origin)
-                if other is None or not self._live(other, after):
+                if other is None or not self._is_live(other, after):
                     continue
                 looked += len(all_series)
                 if looked >= _STEP:
                     looked = 0
                     yield
-                mine = self._believed(all_series) if mine is None else mine
-                if disagree(mine, self._believed(other.devices.get(device, ()))):
+                mine = self._believed_series(all_series) if mine is None else mine
+                if disagree(mine, self._believed_series(other.devices.get(device, ()))):
                     reject = Reject(CONFLICT, "", device)
-                    found.add(reject, after.received, detail=f"{after.origin} and {origin}")
+                    rejects.add(reject, after.received, detail=f"{after.origin} and {origin}")
 
-    def _live(self, other: ExporterState, after: ExporterState) -> bool:
+    def _is_live(self, other: ExporterState, after: ExporterState) -> bool:
         recent = other.received > after.received - 2 * self._interval
         return recent and other.origin not in self._forgotten
 
-    def _believed(self, all_series: Iterable[DeviceSeries]) -> list[DeviceSeries]:
+    def _believed_series(self, all_series: Iterable[DeviceSeries]) -> list[DeviceSeries]:
         """Return the device series without those that name a pod which cannot have the device."""
         return [
             series

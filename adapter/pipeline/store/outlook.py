@@ -51,7 +51,7 @@ class NoOutlook:
 NO_OUTLOOK: Final = NoOutlook()
 
 
-def risen(measured: Reading, metric: Metric, rise: Rise) -> Reading:
+def expected_reading(measured: Reading, metric: Metric, rise: Rise) -> Reading:
     """Return the reading of an expected metric: the measured one, and how far it may rise."""
     most = measured.value + rise.more
     if metric.high is not None:

@@ -13,19 +13,19 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.census import attributions
 from adapter.pipeline.attribution.holdings import Holding
-from adapter.pipeline.attribution.latencies import counted
+from adapter.pipeline.attribution.latencies import counted_servers
 from adapter.pipeline.attribution.nodecontext import NodeContexts, Stamp
 from adapter.pipeline.attribution.reading import Absence, Attribution, Reading
-from adapter.pipeline.attribution.samplerejects import SampleRejects, rejected
+from adapter.pipeline.attribution.samplerejects import SampleRejects, rejected_samples
 from adapter.pipeline.attribution.sharing import NodeSharing
-from adapter.pipeline.attribution.unnamed import (
+from adapter.pipeline.attribution.unnamedpods import (
     CLAIM_NOT_NAMED,
     NO_EXPORTER,
     NOT_NAMED,
     failing_exporter,
     failing_page,
     failing_server,
-    never_named,
+    unnameable_pod,
     unnamed_on_node,
     unnamed_server,
     unreported_node,
@@ -38,21 +38,21 @@ from adapter.pipeline.attribution.values import (
     TOO_FEW,
     UNKNOWN_METRIC,
     Question,
-    current,
+    current_value,
     device_value,
     node_value,
     pod_value,
 )
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.increases import Increase, added
+from adapter.pipeline.catalog.increases import Increase, sum_increases
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
-from adapter.pipeline.devices.assignment import Mismatch, unfit
-from adapter.pipeline.devices.crosschecks import doubting
+from adapter.pipeline.devices.assignment import Mismatch, unfit_reason
+from adapter.pipeline.devices.crosschecks import add_doubts
 from adapter.pipeline.devices.identity import OF_OTHERS
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.readpages import NO_PAGES, ReadPages
@@ -63,12 +63,12 @@ from adapter.pipeline.devices.state import ExporterState
 from adapter.pipeline.store.alldevices import false_beside_others, idle_devices, rival_assignments
 from adapter.pipeline.store.answercache import (
     CachedAnswer,
-    cacheable,
     cached_answer,
     exporter_limit,
+    is_cacheable,
     snapshot_limit,
 )
-from adapter.pipeline.store.outlook import NO_OUTLOOK, UNKNOWN, Outlook, risen
+from adapter.pipeline.store.outlook import NO_OUTLOOK, UNKNOWN, Outlook, expected_reading
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
@@ -161,25 +161,27 @@ class Snapshot:
             ask: the question starts the reading of series that are read on demand, or keeps it up.
         """
         if metric in self._catalog.expected:
-            return self._expected(pod, metric, selector, now)
+            return self._expected_value(pod, metric, selector, now)
         if ask and metric in self._catalog.on_demand:
             self._demand.ask(metric, pod.namespace, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
-            return self._partly_read(pod, metric, now) or value
+            return self._unread_server(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
-            return self._unnamed(pod, metric, now)
+            return self._unnamed_pod(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
         server = pod if self._about_servers(metric) else None
-        value = self._failing(value, pod.node, now, server) or value
+        value = self._failing_page(value, pod.node, now, server) or value
         if value.reason in _MAY_BE_UNREAD and self._begins(metric, pod.namespace, now):
             return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
-        asked = self._catalog.metrics[metric]
-        return self._rejects.explain(value, asked, self.naming(pod.ref), now)
+        definition = self._catalog.metrics[metric]
+        return self._rejects.explain(value, definition, self.series_naming(pod.ref), now)
 
-    def _expected(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+    def _expected_value(
+        self, pod: Pod, metric: str, selector: Selector, now: float
+    ) -> Reading | Absence:
         """Return what a pod's value will not exceed. Not cached: the measured value is."""
         measured = self.pod(pod, self._catalog.expected[metric], selector, now)
         if isinstance(measured, Absence):
@@ -189,7 +191,7 @@ class Snapshot:
         rise = self._outlook.rise(self, pod, self._catalog.expected[metric], now)
         if isinstance(rise, Absence):
             return rise
-        return risen(measured, self._catalog.metrics[metric], rise)
+        return expected_reading(measured, self._catalog.metrics[metric], rise)
 
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
@@ -197,9 +199,9 @@ class Snapshot:
         ref = pod.ref
         origins = self._holders.get(ref)
         if origins is not None and len(origins) > 1:
-            origins = self._speaking(ref, origins, metric)
+            origins = self._speaking_origins(ref, origins, metric)
         if not origins:
-            absence = self._unheard_of(pod, metric)
+            absence = self._unheard_pod(pod, metric)
             if absence.reason != NOT_NAMED or not self._contexts.may_share(pod):
                 return absence
             origins = ()
@@ -207,15 +209,15 @@ class Snapshot:
         everything = selector.empty
         memory = self._memory(pod, ref, origins, metric) if everything else self._own
         key = (ref, metric) if everything else (ref, metric, selector)
-        found = memory.get(key)
-        if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
-            return found.value
+        cached = memory.get(key)
+        if isinstance(cached, CachedAnswer) and cached.holds(pod, now, self._cluster):
+            return cached.value
         value, stamp = self._pod_value(pod, ref, origins, metric, selector, now)
-        if keep and len(memory) < self._most(memory, origins) and cacheable(selector):
+        if keep and len(memory) < self._cache_limit(memory, origins) and is_cacheable(selector):
             memory[key] = cached_answer(value, pod, now, stamp)
         return value
 
-    def _failing(
+    def _failing_page(
         self, value: Reading | Absence, node: str, now: float, server: Pod | None = None
     ) -> Absence | None:
         """Return why a page fails now whose last value is too old; None for any other answer.
@@ -231,22 +233,22 @@ class Snapshot:
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """Return a metric's value over all devices of a node, or an absence."""
         value = self._node(node, metric, selector, now)
-        return self._failing(value, node, now) or value
+        return self._failing_page(value, node, now) or value
 
     def _node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        found = self._catalog.metrics.get(metric)
-        if found is None or found.expects:
+        definition = self._catalog.metrics.get(metric)
+        if definition is None or definition.expects:
             return Absence(UNKNOWN_METRIC)
         key = ("node", node, metric, selector)
         cached = self._own.get(key)
         if isinstance(cached, CachedAnswer) and cached.holds(None, now, self._cluster):
             return cached.value
         all_series = [placed.series for placed in self._by_node().get(node, ())]
-        question = Question(found, selector, self._options, now)
+        question = Question(definition, selector, self._options, now)
         value = node_value(all_series, question, self._contexts.node(node))
         if isinstance(value, Absence) and value.reason == NO_EXPORTER:
             value = unreported_node(node, self._pages.on_node(node), now)
-        usual = node in self._by_node() and cacheable(selector)
+        usual = node in self._by_node() and is_cacheable(selector)
         if usual and len(self._own) < snapshot_limit():
             self._own[key] = cached_answer(value, None, now, None)
         return value
@@ -264,12 +266,12 @@ class Snapshot:
         """
         question = Question(metric, EVERYTHING, self._options, now)
         value = device_value(all_series, question, self._contexts.node(node))
-        return self._failing(value, node, now) or value
+        return self._failing_page(value, node, now) or value
 
-    def current(self, series: DeviceSeries, metric: Metric, now: float) -> DeviceValue | None:
+    def current_value(self, series: DeviceSeries, metric: Metric, now: float) -> DeviceValue | None:
         """Return a metric's value in one device series; None if it is too old or missing."""
         normalize = self._cluster.options.normalized
-        return current(series, metric, self._options, now, normalize=normalize)
+        return current_value(series, metric, self._options, now, normalize=normalize)
 
     def requests(self, pod: Pod, now: float, latencies: Sequence[Latency]) -> RequestWindow | None:
         """Return what a pod's server did in the last window; None if no page of it is current.
@@ -279,24 +281,24 @@ class Snapshot:
         Args:
             latencies: those that the window should have.
         """
-        found = {name: self._plain(pod, name, now) for name in _OF_WINDOW}
+        answers = {name: self._plain_value(pod, name, now) for name in _OF_WINDOW}
         increases: dict[Latency, Increase] = {}
-        times = [value.time for value in found.values() if isinstance(value, Reading)]
+        times = [value.time for value in answers.values() if isinstance(value, Reading)]
         for latency in latencies:
-            parts = counted(self._plain(pod, f"{latency}_mean", now))
-            whole = added(part.increase for part in parts if part.increase is not None)
+            parts = counted_servers(self._plain_value(pod, f"{latency}_mean", now))
+            whole = sum_increases(part.increase for part in parts if part.increase is not None)
             if whole is not None and whole.end > now - self._options.oldest:
                 increases[latency] = whole
                 times.append(whole.end)
         if not times:
             return None
-        numbers = [v.value if isinstance(v, Reading) else None for v in found.values()]
+        numbers = [v.value if isinstance(v, Reading) else None for v in answers.values()]
         return RequestWindow(min(times), increases, *numbers)
 
-    def _plain(self, pod: Pod, metric: str, now: float) -> Reading | Absence:
+    def _plain_value(self, pod: Pod, metric: str, now: float) -> Reading | Absence:
         return self.pod(pod, metric, EVERYTHING, now)
 
-    def naming(self, ref: PodRef) -> Sequence[DeviceSeries]:
+    def series_naming(self, ref: PodRef) -> Sequence[DeviceSeries]:
         """Return the device series whose samples name a pod."""
         return [t for o in self._holders.get(ref, ()) for t in self._exporters[o].pods[ref]]
 
@@ -304,17 +306,17 @@ class Snapshot:
         """Return who shares which devices of a node; empty without evidence of sharing."""
         return self._contexts.sharing(node)
 
-    def held(self, device: str) -> Sequence[Holding]:
+    def holdings_of(self, device: str) -> Sequence[Holding]:
         """Return the living pods that samples named for a device, now or earlier."""
-        return self._contexts.held(device)
+        return self._contexts.holdings_of(device)
 
-    def asked(self, metric: str, namespace: str) -> bool:
+    def is_asked_for(self, metric: str, namespace: str) -> bool:
         """Return whether somebody asks for a metric of a namespace that is read on demand."""
         return self._demand.since(metric, namespace) is not None
 
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
-        return ref in self._servers or any(map(_SERVES, self.naming(ref)))
+        return ref in self._servers or any(map(_SERVES, self.series_naming(ref)))
 
     def holds(self, pod: Pod) -> bool:
         """Return whether a pod holds a GPU: by its spec, or because a sample names it for a device.
@@ -323,7 +325,7 @@ class Snapshot:
         """
         if pod.holds_gpu or not pod.may_hold_gpu:
             return pod.holds_gpu
-        return any(not series.serves for series in self.naming(pod.ref))
+        return any(not series.serves for series in self.series_naming(pod.ref))
 
     def reads_server(self, pod: Pod) -> bool:
         """Return whether the source reads a server page of the pod, with or without success."""
@@ -336,16 +338,16 @@ class Snapshot:
         """
         pods = set(self._servers)
         for number, exporter in enumerate(self._exporters.values()):
-            known = exporter.answers.get(_ON_PAGES)
-            if not isinstance(known, tuple):
-                known = tuple(self._shown(exporter))
-                exporter.answers[_ON_PAGES] = known
-            pods.update(known)
+            shown = exporter.answers.get(_ON_PAGES)
+            if not isinstance(shown, tuple):
+                shown = tuple(self._shown_pods(exporter))
+                exporter.answers[_ON_PAGES] = shown
+            pods.update(shown)
             if number % _SERIES == 0:
                 yield
         return frozenset(pods)
 
-    def _shown(self, exporter: ExporterState) -> Iterator[PodRef]:
+    def _shown_pods(self, exporter: ExporterState) -> Iterator[PodRef]:
         for ref, its in exporter.outline.pods.items():
             pod = self._cluster.pod(ref)
             if any(map(_SERVES, its)) or (pod is not None and self.holds(pod) > pod.holds_gpu):
@@ -360,7 +362,7 @@ class Snapshot:
         for exporter in self._exporters.values():
             for number, (key, series) in enumerate(exporter.outline.all_series.items()):
                 if not series.serves:
-                    node = self._cluster.of_series(series)
+                    node = self._cluster.node_of(series)
                     nodes.setdefault(node, []).append(_Placed(exporter, key))
                 if number % _SERIES == 0:
                     yield
@@ -412,7 +414,7 @@ class Snapshot:
 
     def _works(self, series: DeviceSeries) -> bool:
         """Return whether the pod of a device series is more than a placeholder."""
-        pod = self.cluster.believed(series)
+        pod = self.cluster.believed_pod(series)
         return pod is None or not pod.placeholder
 
     def _memory(
@@ -429,13 +431,15 @@ class Snapshot:
             return self._own
         return exporter.answers
 
-    def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
+    def _cache_limit(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
         """Return the maximum size of a cache."""
         if memory is self._own:
             return snapshot_limit(len(self._holders))
         return exporter_limit(len(self._exporters[origins[0]].outline.pods))
 
-    def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
+    def _speaking_origins(
+        self, ref: PodRef, origins: tuple[str, ...], metric: str
+    ) -> tuple[str, ...]:
         """Return the origins that report what the metric is about: the pod's devices or its server.
 
         A new server page then does not drop the cached answers about the pod's devices.
@@ -451,34 +455,36 @@ class Snapshot:
         return speaking if speaking or server else origins
 
     def _about_servers(self, metric: str) -> bool:
-        known = self._catalog.metrics.get(metric)
-        return known is not None and known.scope is Scope.SERVER
+        definition = self._catalog.metrics.get(metric)
+        return definition is not None and definition.scope is Scope.SERVER
 
-    def _unheard_of(self, pod: Pod, metric: str) -> Absence:
+    def _unheard_pod(self, pod: Pod, metric: str) -> Absence:
         """Return the absence of a pod that no sample names."""
         if metric not in self._catalog.metrics:
             return Absence(UNKNOWN_METRIC)
         # A pod that does not run yet is not expected to have samples.
-        wrong = unfit(pod, self._options) or self._disowned().get(pod.ref)
+        wrong = unfit_reason(pod, self._options) or self._disowned_pods().get(pod.ref)
         return Absence(wrong or NOT_NAMED)
 
-    def _unnamed(self, pod: Pod, metric: str, now: float) -> Absence:
+    def _unnamed_pod(self, pod: Pod, metric: str, now: float) -> Absence:
         """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
         if self._about_servers(metric):
             return unnamed_server(pod, self._pages, now, self._repeats_others)
         if not pod.holds_gpu and not pod.claims:
             return Absence(Mismatch.NO_GPU)
-        unseen = never_named(pod)
+        unseen = unnameable_pod(pod)
         if unseen is not None:
             return unseen
-        left_out = rejected(pod.ref, self._exporters.values())
+        left_out = rejected_samples(pod.ref, self._exporters.values())
         if left_out is not None:
             return left_out
-        exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
+        exporters = [
+            self._exporters[origin] for origin in self._contexts.reporting_origins(pod.node)
+        ]
         why = unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
         return why if pod.holds_gpu else Absence(CLAIM_NOT_NAMED, f"of its node, {why.reason}")
 
-    def _partly_read(self, pod: Pod, metric: str, now: float) -> Absence | None:
+    def _unread_server(self, pod: Pod, metric: str, now: float) -> Absence | None:
         """Return why a sum over the pod's servers lacks one; None if each one's page was read.
 
         Not cached: it changes with failed scrapes.
@@ -496,7 +502,7 @@ class Snapshot:
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""
-        origins = self._contexts.reporting(pod.node)
+        origins = self._contexts.reporting_origins(pod.node)
         return self._exporters[origins[0]].pod if len(origins) == 1 else None
 
     def _begins(self, metric: str, namespace: str, now: float) -> bool:
@@ -504,7 +510,7 @@ class Snapshot:
         since = self._demand.since(metric, namespace)
         return since is not None and now - since < self._options.oldest
 
-    def _disowned(self) -> Mapping[PodRef, Mismatch]:
+    def _disowned_pods(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> the mismatch."""
         if self._none_of is None:
             mismatches: dict[PodRef, Mismatch] = {}
@@ -522,8 +528,8 @@ class Snapshot:
         selector: Selector,
         now: float,
     ) -> tuple[Reading | Absence, Stamp | None]:
-        found = self._catalog.metrics.get(metric)
-        if found is None:
+        definition = self._catalog.metrics.get(metric)
+        if definition is None:
             return Absence(UNKNOWN_METRIC), None
         all_series = [t for origin in origins for t in self._exporters[origin].pods[ref]]
         rivals = None
@@ -532,8 +538,8 @@ class Snapshot:
                 pod, all_series, self._contested, self._exporters, self._cluster
             )
             if self._options.cross_checks:
-                all_series = [doubting(series, self._doubts(series)) for series in all_series]
-        question = Question(found, selector, self._options, now)
+                all_series = [add_doubts(series, self._doubts(series)) for series in all_series]
+        question = Question(definition, selector, self._options, now)
         context, stamp = self._contexts.pod(pod, all_series)
         return pod_value(all_series, pod, question, rivals, context), stamp
 

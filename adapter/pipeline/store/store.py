@@ -151,7 +151,7 @@ class Store:
             self._replace_pages(result)
         self._evict(result.received)
         self.demand.forget(result.received)
-        self._changed()
+        self._note_change()
 
     def _read(self, before: ExporterState | None, result: ScrapeResult) -> Steps[_Read]:
         """Return the new state of the origin, and its rejects, without a change to the store."""
@@ -165,7 +165,7 @@ class Store:
             after = yield from absorb(
                 before, result, self._catalog, self._options, rejects, self._cluster
             )
-        if self._objections.none(after):
+        if self._objections.is_clear(after):
             return _Read(after, rejects, None)
         objections = Rejects()
         yield from self._objections.against(after, objections)
@@ -182,7 +182,7 @@ class Store:
         """Return how much the store holds."""
         return Size(len(self._exporters), len(self._devices), len(self._holders), self._series)
 
-    def silent(self, now: float) -> int:
+    def count_silent(self, now: float) -> int:
         """Return the number of exporters whose last samples are past the age limit."""
         last = now - self._options.oldest
         return sum(1 for exporter in self._exporters.values() if exporter.received < last)
@@ -235,7 +235,7 @@ class Store:
             )
         return self._snapshot
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self._version += 1
         self._snapshot = None
 
@@ -287,7 +287,7 @@ class Store:
         self._objections.drop(origin)
         self._forgotten.discard(origin)
         self._move(origin, exporter, None, frozenset())
-        self._recognition.silent(origin)
+        self._recognition.forget_exporter(origin)
         log.info("exporter forgotten", origin=origin, silent_seconds=now - exporter.received)
 
     def _move(
@@ -307,11 +307,11 @@ class Store:
         for device in devices.keys() - still.keys():
             if not self._devices.of(device):
                 self._recognition.forget(device)
-        known = self._nodes_of.pop(origin, frozenset())
-        self._nodes.move(origin, known, nodes)
+        old_nodes = self._nodes_of.pop(origin, frozenset())
+        self._nodes.move(origin, old_nodes, nodes)
         if nodes:
             self._nodes_of[origin] = nodes
-        for node in known - nodes:
+        for node in old_nodes - nodes:
             self._recognition.forget_node(node, origin)
             if not self._nodes.of(node):
                 self._cluster.forget(node)

@@ -49,37 +49,39 @@ def expect(
         probability: 0 to 1.
         now: epoch seconds.
     """
-    scaled = _scaled(history, 1 / per_replica)
-    known = load_ahead(scaled, ForecastRequest(lead, probability, share=0.0), now)
-    if isinstance(known, str):
-        return known
+    scaled = _scale_history(history, 1 / per_replica)
+    forecast = load_ahead(scaled, ForecastRequest(lead, probability, share=0.0), now)
+    if isinstance(forecast, str):
+        return forecast
     present = history.recent[-1].pods
-    own, within = known.own, f"within {max(1, round(lead / MINUTE))} min"
-    held = f"{own.held} of {own.judged} such forecasts held"
+    record, within = forecast.own, f"within {max(1, round(lead / MINUTE))} min"
+    checks = f"{record.held} of {record.judged} such forecasts held"
     failed = ""
-    if own.seldom:
-        failed = f"only {held}"
-    elif own.takes_share and not own.unchecked:
+    if record.seldom:
+        failed = f"only {checks}"
+    elif record.takes_share and not record.unchecked:
         failed = "the present load would have cost less than forecasts"
     if failed:
         return Expectation(present, present, stated=False, text=f"the present load: {failed}")
-    proven = not own.unproven and own.largest is not None
+    proven = not record.unproven and record.largest is not None
     if not proven:
         now_pods = scaled.recent[-1].pods
-        known = known._replace(below=lambda _: now_pods)
-    shown = _shown(history)
+        forecast = forecast._replace(below=lambda _: now_pods)
+    shown = _highest_load(history)
     due = due_rises(scaled, lead, now)
-    pods = max(known.quantile(probability), own.situation.level + _usual(due, probability))
+    pods = max(
+        forecast.quantile(probability), record.situation.level + _usual_rise(due, probability)
+    )
     most = max(present, min(shown, pods * per_replica))
     if not proven:
-        why = f"only {own.judged} of {FEWEST_MOVING} forecasts have been checked"
-        based = f"{why}; {len(known.rises)} earlier days" if known.rises else why
+        why = f"only {record.judged} of {FEWEST_MOVING} forecasts have been checked"
+        based = f"{why}; {len(forecast.rises)} earlier days" if forecast.rises else why
         return Expectation(present, most, stated=False, text=based)
-    text = f"not exceeded {within} with {probability:.0%}; {held}"
+    text = f"not exceeded {within} with {probability:.0%}; {checks}"
     return Expectation(present, most, stated=True, text=text)
 
 
-def _usual(rises: Sequence[float], probability: float) -> float:
+def _usual_rise(rises: Sequence[float], probability: float) -> float:
     """Return the rise that as many of the earlier days had at this time as the probability says.
 
     In the mixture of the forecast, days have the weight of a part. So what each of them had is
@@ -94,18 +96,18 @@ def _usual(rises: Sequence[float], probability: float) -> float:
     return rises[int((1 - probability) * len(rises))] if rises else -math.inf
 
 
-def _shown(history: DemandHistory) -> float:
+def _highest_load(history: DemandHistory) -> float:
     """Return the highest load that the history has: nothing above it is expected."""
     recent = max(point.pods for point in history.recent)
     peaks = [peak for day in history.days for peak in day.peaks if peak is not None]
     return max(recent, max(peaks, default=-math.inf))
 
 
-def _scaled(history: DemandHistory, factor: float) -> DemandHistory:
+def _scale_history(history: DemandHistory, factor: float) -> DemandHistory:
     """Return the history with each load multiplied."""
     return replace(
         history,
-        recent=tuple(DemandPoint(at, load * factor) for at, load in history.recent),
+        recent=tuple(DemandPoint(time, load * factor) for time, load in history.recent),
         days=tuple(
             DemandDay(day.number, tuple(None if p is None else p * factor for p in day.peaks))
             for day in history.days

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapter.answers.api.aggregate import PodValue, missing
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.aggregate import PodValue, find_missing
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.answers.api.provider import Values
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.catalog.names import Names
@@ -26,7 +26,7 @@ from adapter.pipeline.store.outlook import UNKNOWN, MeasuredValues, Rise
 from adapter.server.ahead.expectation import Expectation
 from adapter.server.ahead.workloadload import LoadKey, Present, WorkloadLoad
 from apiservice.labels.selector import EVERYTHING
-from apiservice.runtime.steps import Steps, paced
+from apiservice.runtime.steps import Steps, run_in_slices
 
 EVERY: Final = 15.0
 """Seconds between two rounds."""
@@ -48,7 +48,7 @@ class Learner:
 
     Args:
         names: the metrics.
-        known: the current values.
+        values: the current values.
         index: the pods.
         probability: with which a load should not exceed what is said.
         most: workloads and metrics that are followed.
@@ -57,14 +57,14 @@ class Learner:
     def __init__(
         self,
         names: Names,
-        known: Values,
+        values: Values,
         index: PodIndex,
         probability: float,
         most: int = _MOST,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._names = names
-        self._known = known
+        self._values = values
         self._index = index
         self._probability = probability
         self._most = most
@@ -83,21 +83,21 @@ class Learner:
             self._make_room(pod.namespace, now)
             load = self.loads[key] = WorkloadLoad(now)
         load.asked = now
-        found = load.expectation
-        if isinstance(found, str):
-            return Absence(UNKNOWN, found)
+        expectation = load.expectation
+        if isinstance(expectation, str):
+            return Absence(UNKNOWN, expectation)
         if abs(now - load.computed) > _CURRENT:
             return Absence(UNKNOWN, "it has not been computed for minutes")
-        present = self._present(values, key, load, now)
+        present = self._present_load(values, key, load, now)
         if not present.pods:
             return Absence(UNKNOWN, "no pod of the workload has a value")
-        return Rise(max(0.0, found.most - present.total) / present.pods, found.text)
+        return Rise(max(0.0, expectation.most - present.total) / present.pods, expectation.text)
 
     async def run(self) -> None:
         """Learn until cancelled."""
         while True:
             await asyncio.sleep(EVERY)
-            await paced(self.round(self._clock()))
+            await run_in_slices(self.round(self._clock()))
 
     def round(self, now: float) -> Steps[None]:
         """Look at each workload once, and once a minute say what its load will not exceed."""
@@ -107,7 +107,7 @@ class Learner:
                 self.loads.pop(key, None)
             if silent > _ASKED:
                 continue
-            present = yield from self._observed(key, load, now)
+            present = yield from self._observe_load(key, load, now)
             if present is not None:
                 load.learn(present, now)
             yield
@@ -125,27 +125,27 @@ class Learner:
                 load = self.loads.setdefault(key, WorkloadLoad(old.asked))
                 load.take_over(old, now)
 
-    def _observed(self, key: LoadKey, load: WorkloadLoad, now: float) -> Steps[Present | None]:
+    def _observe_load(self, key: LoadKey, load: WorkloadLoad, now: float) -> Steps[Present | None]:
         """Return the load of a workload; None if a pod that should have a value has none."""
         metric = self._names.metrics.get(key.metric)
         if metric is None:
             return None
-        pods = yield from self._index.owning(key.namespace, key.resource, key.name)
+        pods = yield from self._index.owned_by_in_steps(key.namespace, key.resource, key.name)
         load.starts = load.starts.watch(pods, now)
-        snapshot = self._known.snapshot
+        snapshot = self._values.snapshot
         expected = yield from expected_pods(pods, metric, snapshot)
-        found: list[PodValue] = []
+        values: list[PodValue] = []
         for number, pod in enumerate(expected):
-            found.append(PodValue(pod, snapshot.pod(pod, metric.name, EVERYTHING, now)))
+            values.append(PodValue(pod, snapshot.pod(pod, metric.name, EVERYTHING, now)))
             if number % _STEP == 0:
                 yield
-        readings = [row.value for row in found if isinstance(row.value, Reading)]
-        lacking = yield from missing(found, expected)
+        readings = [row.value for row in values if isinstance(row.value, Reading)]
+        lacking = yield from find_missing(values, expected)
         if lacking or not readings:
             return None
         return Present(sum(reading.value for reading in readings), len(readings))
 
-    def _present(
+    def _present_load(
         self, values: MeasuredValues, key: LoadKey, load: WorkloadLoad, now: float
     ) -> Present:
         """Return the load in the values that are asked about: once for all pods of a query."""
@@ -171,20 +171,20 @@ class Learner:
         if now - self.loads[oldest].asked > _ASKED:
             del self.loads[oldest]
             return
-        held = Counter(key.namespace for key in self.loads)
-        held[namespace] += 1
-        largest = max(held, key=lambda name: held[name])
+        counts = Counter(key.namespace for key in self.loads)
+        counts[namespace] += 1
+        largest = max(counts, key=lambda name: counts[name])
         of_it = [key for key in self.loads if key.namespace == largest]
         if of_it:
             del self.loads[min(of_it, key=lambda key: self.loads[key].asked)]
 
-    def stated(self) -> Mapping[str, int]:
+    def count_expectations(self) -> Mapping[str, int]:
         """Return how many loads have a stated probability, the present load, or nothing yet."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for load in self.loads.values():
             kind = load.expectation
             if isinstance(kind, Expectation):
-                found["stated" if kind.stated else "present"] += 1
+                counts["stated" if kind.stated else "present"] += 1
             else:
-                found["unknown"] += 1
-        return found
+                counts["unknown"] += 1
+        return counts

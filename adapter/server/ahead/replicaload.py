@@ -36,9 +36,9 @@ class ReplicaLoad(NamedTuple):
                 (:func:`adapter.nodepool.learn.history.rounded`).
             replicas: more than 0.
         """
-        kept = self._kept(now)
+        part = self._remaining_share(now)
         return ReplicaLoad(
-            self.weighted * kept + load * load / replicas, self.weight * kept + load, now
+            self.weighted * part + load * load / replicas, self.weight * part + load, now
         )
 
     def better_of(self, other: ReplicaLoad) -> ReplicaLoad:
@@ -47,16 +47,16 @@ class ReplicaLoad(NamedTuple):
         Of two that rest on the same, it is this one.
         """
         now = max(self.at, other.at)
-        more = other.weight * other._kept(now) > self.weight * self._kept(now)
+        more = other.weight * other._remaining_share(now) > self.weight * self._remaining_share(now)
         return other if more else self
 
     @property
     def mean(self) -> float | None:
         """The load of one replica, above 0; None while there was no load."""
-        known = min(self.weighted, self.weight) > _LEAST
-        return self.weighted / self.weight if known else None
+        had_load = min(self.weighted, self.weight) > _LEAST
+        return self.weighted / self.weight if had_load else None
 
-    def _kept(self, now: float) -> float:
+    def _remaining_share(self, now: float) -> float:
         """Return the part of its weight that it still has."""
-        kept: float = 0.5 ** (max(0.0, now - self.at) / _HALF_LIFE)
-        return kept
+        part: float = 0.5 ** (max(0.0, now - self.at) / _HALF_LIFE)
+        return part

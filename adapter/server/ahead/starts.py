@@ -34,12 +34,12 @@ class StartTimes(NamedTuple):
         since = self.since or now
         watched, shown, ready = self.watched, self.shown, set()
         for pod in pods:
-            known = pod.uid in self.ready
-            if not (known or pod.ready):
+            was_ready = pod.uid in self.ready
+            if not (was_ready or pod.ready):
                 continue
             ready.add(pod.uid)
             took = pod.ready_since - pod.born
-            if known or not (pod.born and 0 < took <= LONGEST):
+            if was_ready or not (pod.born and 0 < took <= LONGEST):
                 continue
             if pod.born >= since:
                 watched = (*watched, took)[-KEPT:]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import ReferenceType
 
-from adapter.nodepool.learn.history import is_load, learn, rounded, union
+from adapter.nodepool.learn.history import is_load, learn, round_load, union
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.pipeline.store.outlook import MeasuredValues
 from adapter.server.ahead.expectation import Expectation, expect
@@ -57,7 +57,7 @@ class WorkloadLoad:
         if not is_load(present.total):
             return
         self.history = learn(self.history, DemandPoint(now, present.total))
-        self.replica = self.replica.learn(rounded(present.total), present.pods, now)
+        self.replica = self.replica.learn(round_load(present.total), present.pods, now)
 
     def take_over(self, other: WorkloadLoad, now: float) -> None:
         """Add what another process has learned: a restart and another replica know other times.

@@ -60,10 +60,10 @@ def unpack(block: bytes) -> bytes:
 def texts(file: BinaryIO) -> Iterator[bytes | None]:
     """Yield the text of each block, and None for a stretch that cannot be read."""
     data = b""
-    while data := _filled(file, data, _HEAD):
+    while data := _fill_data(file, data, _HEAD):
         size = _size(data)
         if size is not None:
-            data = _filled(file, data, size)
+            data = _fill_data(file, data, size)
             if len(data) >= size:
                 try:
                     text = unpack(data[:size])
@@ -74,7 +74,7 @@ def texts(file: BinaryIO) -> Iterator[bytes | None]:
                     data = data[size:]
                     continue
         yield None
-        data = _next(file, data[1:])
+        data = _next_block(file, data[1:])
 
 
 def _size(data: bytes) -> int | None:
@@ -84,19 +84,19 @@ def _size(data: bytes) -> int | None:
     return size if _HEAD + _TAIL < size <= MOST else None
 
 
-def _filled(file: BinaryIO, data: bytes, size: int) -> bytes:
+def _fill_data(file: BinaryIO, data: bytes, size: int) -> bytes:
     """Return the data with at least ``size`` bytes, unless the file ends."""
     while len(data) < size and (more := file.read(max(size - len(data), _CHUNK))):
         data += more
     return data
 
 
-def _next(file: BinaryIO, data: bytes) -> bytes:
+def _next_block(file: BinaryIO, data: bytes) -> bytes:
     """Return the data from the next beginning of a block; empty if there is none."""
     while True:
-        at = data.find(_MAGIC)
-        if at >= 0:
-            return data[at:]
+        start = data.find(_MAGIC)
+        if start >= 0:
+            return data[start:]
         more = file.read(_CHUNK)
         if not more:
             return b""

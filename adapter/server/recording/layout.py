@@ -68,10 +68,10 @@ class Layouts:
 
     def number(self, result: ScrapeResult) -> tuple[int, LayoutKey | None]:
         """Return the number of a page's layout, and the layout if it is new."""
-        known, samples = self._known.get(result.origin), result.samples
+        before, samples = self._known.get(result.origin), result.samples
         at_source = samples.layout if isinstance(samples, LayoutSamples) else None
-        if known is not None:
-            number, layout, last = known
+        if before is not None:
+            number, layout, last = before
             same = at_source is not None and at_source is last and layout.is_from(result)
             if same or layout.fits(result):
                 self._known[result.origin] = number, layout, at_source

@@ -66,7 +66,7 @@ class RecordingReader:
         self.losses = Losses()
         try:
             with self.path.open("rb") as file:
-                yield from _dated(self._events(file))
+                yield from _mark_gaps(self._events(file))
         except OSError as error:
             raise RecordingError(f"{self.path} cannot be read: {error.strerror}") from None
 
@@ -77,10 +77,10 @@ class RecordingReader:
             if text is None:
                 yield None
                 continue
-            line = self._decoded(text)
+            line = self._decode_line(text)
             if line is None:
                 if number == 0:
-                    raise self._foreign()
+                    raise self._foreign_error()
                 yield None
                 continue
             if isinstance(line, BegunRecord):
@@ -92,15 +92,15 @@ class RecordingReader:
                 state = _Run()
                 yield Begun(line.time, line.settings)
             elif state is None:
-                raise self._foreign()
+                raise self._foreign_error()
             else:
                 if isinstance(line, ObjectRecord):
                     state.keep(line, len(text), self.path)
                 yield from state.take(line, self.losses)
         if state is None:
-            raise self._foreign() if self.losses.damaged else self._empty()
+            raise self._foreign_error() if self.losses.damaged else self._empty_error()
 
-    def _decoded(self, text: bytes) -> AnyRecord | None:
+    def _decode_line(self, text: bytes) -> AnyRecord | None:
         """Return a line; None, and count it, if it cannot be read."""
         try:
             if text.count(b",") <= MOST_PARTS:
@@ -112,10 +112,10 @@ class RecordingReader:
             self.losses.count("too_many_parts")
         return None
 
-    def _empty(self) -> RecordingError:
+    def _empty_error(self) -> RecordingError:
         return RecordingError(f"{self.path} is empty: nothing was recorded")
 
-    def _foreign(self) -> RecordingError:
+    def _foreign_error(self) -> RecordingError:
         return RecordingError(
             f"{self.path} is not a recording: give a file that `replay record` or "
             "`serve --record` wrote"
@@ -220,7 +220,7 @@ class _Run:
         )
 
 
-def _dated(events: Iterator[Event | None]) -> Iterator[Event]:
+def _mark_gaps(events: Iterator[Event | None]) -> Iterator[Event]:
     """Yield the events, and the time between those on both sides of what cannot be read."""
     last: float | None = None
     damaged = False

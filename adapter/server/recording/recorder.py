@@ -83,7 +83,7 @@ class Recorder:
         for hpa in self._objects.hpas or ():
             writer.hpa(hpa, now)
 
-    def recording(self, sink: Sink) -> Sink:
+    def recording_sink(self, sink: Sink) -> Sink:
         """Return a sink that also records."""
         return _RecordingSink(sink, self)
 

@@ -24,12 +24,12 @@ _PARTS: Final[Mapping[str, Any]] = {
 """None of them is a secret or an address."""
 
 
-def recorded(settings: Settings) -> dict[str, Any]:
+def dump_settings(settings: Settings) -> dict[str, Any]:
     """Return the part of the settings that a replay needs."""
     return settings.model_dump(mode="json", include=_PARTS, exclude_defaults=True)
 
 
-def restored(parts: Mapping[str, Any]) -> Settings:
+def restore_settings(parts: Mapping[str, Any]) -> Settings:
     """Return the settings of a recording, with defaults for all others.
 
     Raises:

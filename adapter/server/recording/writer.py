@@ -137,7 +137,7 @@ class RecordingWriter:
         """Record an HPA that was added, changed or deleted."""
         self._add(HpaRecord(now, hpa, gone, until))
 
-    def missed(self, stretch: Stretch, now: float) -> None:
+    def missed_stretch(self, stretch: Stretch, now: float) -> None:
         """Record that something is missing."""
         self._add(MissedRecord(now, stretch))
 
@@ -155,7 +155,7 @@ class RecordingWriter:
             case HpaSeen():
                 self.hpa(event.hpa, event.time, gone=event.gone, until=event.until)
             case Missed():
-                self.missed(event.stretch, event.time)
+                self.missed_stretch(event.stretch, event.time)
 
     def take(self) -> list[bytes]:
         """Return the lines that were written since the last call."""
@@ -177,14 +177,14 @@ class RecordingWriter:
 
     def _set(self, labels: Mapping[str, str]) -> int:
         key = frozenset(labels.items())
-        known = self._sets.get(key)
-        if known is None:
+        number = self._sets.get(key)
+        if number is None:
             if len(self._sets) >= _LABEL_SETS:
                 self._sets.clear()
             # A number may mean another set later: a reader takes the last line with it.
-            known = self._sets[key] = len(self._sets)
-            self._add(LabelsRecord(known, dict(labels)))
-        return known
+            number = self._sets[key] = len(self._sets)
+            self._add(LabelsRecord(number, dict(labels)))
+        return number
 
     def _add(self, line: AnyRecord) -> None:
         text = encoder.encode(line) + b"\n"

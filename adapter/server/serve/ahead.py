@@ -44,11 +44,11 @@ def build_ahead(
 
 def loads_part(learner: Learner) -> MemoryPart:
     """Return what a learner keeps over restarts."""
-    from adapter.server.ahead.stored import merge  # noqa: PLC0415 - at rest, it costs no memory
+    from adapter.server.ahead.storedloads import merge  # noqa: PLC0415 - at rest, it costs no memory
 
     return MemoryPart("loads", partial(merge, learner))
 
 
 def ahead_families(learner: Learner) -> Iterator[Metric]:
     """Yield the metrics."""
-    yield LOADS.by(learner.stated())
+    yield LOADS.by(learner.count_expectations())

@@ -123,10 +123,10 @@ def build_source(
     if settings.source.kind != "scrape":
         objects.pod_index.note_addresses()  # samples of a store may name an address only
     if settings.source.kind == "prometheus":
-        asked = prometheus_options(settings)
+        store = prometheus_options(settings)
         exact = settings.source.prometheus.exact
         return PrometheusSource(
-            asked, sink, query_groups(catalog, asked.query, exact=exact), wanted=demand.series
+            store, sink, query_groups(catalog, store.query, exact=exact), wanted=demand.series
         )
     if settings.source.kind == "azure_logs":
         logs = settings.source.azure_logs
@@ -152,10 +152,10 @@ def query_groups(
     groups = {name: some for name, some in catalog.groups.items() if name not in absent}
     if not exact:
         return groups
-    own = {name: some for name, some in groups.items() if name in queries}
-    rest = (series for name, some in groups.items() if name not in queries for series in some)
+    queried = {name: some for name, some in groups.items() if name in queries}
+    others = (series for name, some in groups.items() if name not in queries for series in some)
     # One query each: names that a collector has made are left to engines that take a pattern.
-    return own | {series: (series,) for series in rest if series not in catalog.suffixed}
+    return queried | {series: (series,) for series in others if series not in catalog.suffixed}
 
 
 def scrape_options(settings: Settings) -> ScrapeOptions:
@@ -166,7 +166,7 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
         timeout=scrape.timeout,
         rules=discovery.exporter_rules(settings),
         servers=discovery.server_pages(settings),
-        targets=tuple(map(_fixed, scrape.targets)),
+        targets=tuple(map(_static_target, scrape.targets)),
         concurrency=scrape.concurrency,
         max_bytes=scrape.max_bytes,
         server_max_bytes=scrape.inference.max_bytes,
@@ -178,7 +178,7 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
     )
 
 
-def _fixed(target: StaticTarget) -> ScrapeTarget:
+def _static_target(target: StaticTarget) -> ScrapeTarget:
     pod = None if target.pod is None else PodRef(*target.pod.split("/"))
     access = page_access(target.tls_config, target if pod is None else None)
     return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None, access=access)

@@ -18,14 +18,14 @@ from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.podsfile import PodsFileError
 from adapter.pipeline.cluster.services import Services
 from adapter.server.serve.build import cluster_loops
-from adapter.server.serve.delegates import DelegateError, delegate_tls, unusable_together
+from adapter.server.serve.delegates import DelegateError, delegate_tls, delegation_problems
 from adapter.server.serve.pipeline import PipelineSwitcher
 from apiservice.auth.authfiles import FileTrust, TrustFileError
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.tls.certificates import CertificateFiles, CertificatePairError, read_pair
 
 
-def unusable(settings: Settings) -> Iterator[str]:
+def start_problems(settings: Settings) -> Iterator[str]:
     """Yield why ``serve`` would not start with these settings, one line for each reason.
 
     It reads every file that the settings name, and writes none. It does not ask the API server,
@@ -51,9 +51,9 @@ def unusable(settings: Settings) -> Iterator[str]:
         yield from _certificate(keda.cert_file, keda.key_file)
         if keda.client_ca_file is not None:
             yield from _client_ca(keda.client_ca_file)
-    yield from unusable_together(settings)
+    yield from delegation_problems(settings)
     if settings.recording.file is not None:
-        yield from _unwritable(settings.recording.file)
+        yield from _recording_problems(settings.recording.file)
     for index, delegate in enumerate(settings.delegation.delegates):
         try:
             delegate_tls(delegate, f"delegation.delegates.{index}")
@@ -70,7 +70,7 @@ def _certificate(certificate: Path | None, key: Path | None) -> Iterator[str]:
             yield str(error)
 
 
-def _unwritable(file: Path) -> Iterator[str]:
+def _recording_problems(file: Path) -> Iterator[str]:
     """Yield why a recording could not be appended to a file, without writing it."""
     place = file if file.exists() else file.parent
     if not place.exists():

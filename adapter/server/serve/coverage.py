@@ -25,7 +25,7 @@ from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch
 from adapter.server.serve.gpuledger import GpuLedger
 from apiservice.labels.selector import EVERYTHING
-from apiservice.runtime.steps import Steps, paced
+from apiservice.runtime.steps import Steps, run_in_slices
 
 METRIC: Final = "gpu_utilization"
 """A metric of which every device in use has a value."""
@@ -92,7 +92,7 @@ class Coverage:
 
     def __init__(
         self,
-        known: Values,
+        values: Values,
         pods: PodIndex,
         attributions: Callable[[], Attributing],
         clock: Callable[[], float] = time.time,
@@ -102,7 +102,7 @@ class Coverage:
         report: Callable[[Counted], None] = lambda _: None,
         ledger: GpuLedger | None = None,
     ) -> None:
-        self._known = known
+        self._values = values
         self._pods = pods
         self._attributions = attributions
         self._clock = clock
@@ -146,45 +146,45 @@ class Coverage:
 
     async def look(self) -> None:
         """Count once, and keep the result."""
-        self.idle = await paced(self._count_idle())
+        self.idle = await run_in_slices(self._count_idle())
         self.last = await self.count()
-        self.attributed = await paced(self._attributions())
+        self.attributed = await run_in_slices(self._attributions())
 
     def _count_idle(self) -> Steps[Mapping[tuple[str, str], int]]:
         now = self._clock()
         counts = dict.fromkeys(product(("true", "false"), IDLE_FOR), 0)
-        for since, held in (yield from self._known.snapshot.idle_devices(now)).values():
+        for since, held in (yield from self._values.snapshot.idle_devices(now)).values():
             for label, seconds in IDLE_FOR.items():
                 counts["true" if held else "false", label] += now - since >= seconds
         return counts
 
     async def count(self) -> Counted:
         """Count once, with pauses for other tasks."""
-        return await paced(self._count())
+        return await run_in_slices(self._count())
 
     def _count(self) -> Generator[None, None, Counted]:
         measured, missing, lasting = 0, Counter[str](), Counter[str]()
         examples: dict[str, tuple[Pod, Absence]] = {}
         now, patience = self._clock(), self._patience()
-        snapshot = self._known.snapshot
+        snapshot = self._values.snapshot
         self.ledger.begin(self._pause)
         for number, pod in enumerate(self._pods.each()):
             yield
             if not number % _KEPT:
-                snapshot = self._known.snapshot
+                snapshot = self._values.snapshot
             if not pod.node or pod.finished or not snapshot.holds(pod):
                 continue
-            found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock(), keep=False)
-            self.ledger.add(pod, found, snapshot)
+            value = snapshot.pod(pod, METRIC, EVERYTHING, self._clock(), keep=False)
+            self.ledger.add(pod, value, snapshot)
             if pod.deleting:
                 continue
-            if not isinstance(found, Absence):
+            if not isinstance(value, Absence):
                 measured += 1
-            elif found.reason not in _NOT_MEANT:
-                missing[found.reason] += 1
-                if found.reason not in UNREAD or not _starts(pod, now, patience):
-                    lasting[found.reason] += 1
-                    examples.setdefault(found.reason, (pod, found))
+            elif value.reason not in _NOT_MEANT:
+                missing[value.reason] += 1
+                if value.reason not in UNREAD or not _starts(pod, now, patience):
+                    lasting[value.reason] += 1
+                    examples.setdefault(value.reason, (pod, value))
         self.ledger.end()
         worst = lasting.most_common(1)
         example = examples[worst[0][0]] if worst else None

@@ -72,29 +72,33 @@ def delegate_families(delegation: Delegation) -> Iterator[Metric]:
     """Yield the metrics of the delegates."""
     all_of_them = delegation.delegates
     outcomes = {
-        (each.name, outcome): count
-        for each in all_of_them
-        for outcome, count in each.outcomes.items()
+        (delegate.name, outcome): count
+        for delegate in all_of_them
+        for outcome, count in delegate.outcomes.items()
     }
-    yield REQUESTS.pairs(outcomes, [each.name for each in all_of_them])
-    yield DURATIONS.durations(((each.name,), each.durations) for each in all_of_them)
-    yield IN_FLIGHT.rows(((each.name,), each.in_flight) for each in all_of_them)
-    yield WAITING.rows(((each.name,), each.places.waiting) for each in all_of_them)
+    yield REQUESTS.pairs(outcomes, [delegate.name for delegate in all_of_them])
+    yield DURATIONS.durations(((delegate.name,), delegate.durations) for delegate in all_of_them)
+    yield IN_FLIGHT.rows(((delegate.name,), delegate.in_flight) for delegate in all_of_them)
+    yield WAITING.rows(((delegate.name,), delegate.places.waiting) for delegate in all_of_them)
     refused = {
-        (each.name, reason): count
-        for each in all_of_them
-        for reason, count in each.places.refused.items()
+        (delegate.name, reason): count
+        for delegate in all_of_them
+        for reason, count in delegate.places.refused.items()
     }
-    yield REFUSED.pairs(refused, [each.name for each in all_of_them])
+    yield REFUSED.pairs(refused, [delegate.name for delegate in all_of_them])
     yield METRICS.rows(
-        ((each.name, group), len(found.rows))
-        for each in all_of_them
-        for group in each.options.groups
-        if (found := each.listing(group)) is not None
+        ((delegate.name, group), len(listing.rows))
+        for delegate in all_of_them
+        for group in delegate.options.groups
+        if (listing := delegate.listing(group)) is not None
     )
-    yield READ.rows(((each.name,), each.age) for each in all_of_them if each.age is not None)
-    yield UNREAD.rows(((each.name,), each.discovery_failures) for each in all_of_them)
+    yield READ.rows(
+        ((delegate.name,), delegate.age) for delegate in all_of_them if delegate.age is not None
+    )
+    yield UNREAD.rows(((delegate.name,), delegate.discovery_failures) for delegate in all_of_them)
     yield PROBLEM.rows(
-        ((each.name, each.problem_outcome), 1) for each in all_of_them if each.problem_outcome
+        ((delegate.name, delegate.problem_outcome), 1)
+        for delegate in all_of_them
+        if delegate.problem_outcome
     )
     yield LOOPS.one(delegation.loops)

@@ -36,7 +36,7 @@ def build_delegation(settings: Settings, client: Any, stack: AsyncExitStack) -> 
     chosen = settings.delegation
     if not chosen.delegates:
         return None
-    for problem in unusable_together(settings):
+    for problem in delegation_problems(settings):
         raise DelegateError(problem)
     credential = _credential(chosen, client)
     agent = f"gpu-metrics-adapter/{__version__}"
@@ -89,10 +89,10 @@ class _Tls:
 
     def current(self) -> ssl.SSLContext:
         """Return the context; raises OSError while the file cannot be used."""
-        seen = stamp(self._files)
-        if seen != self._seen:
+        new_stamp = stamp(self._files)
+        if new_stamp != self._seen:
             self._context = self._make()
-            self._seen = seen
+            self._seen = new_stamp
         return self._context
 
     def _make(self) -> ssl.SSLContext:
@@ -104,7 +104,7 @@ class _Tls:
         return context
 
 
-def unusable_together(settings: Settings) -> Iterator[str]:
+def delegation_problems(settings: Settings) -> Iterator[str]:
     """Yield why the settings of delegates cannot be used with the others.
 
     The chart sets some of these by the environment, so they are checked at the start.

@@ -54,7 +54,7 @@ _PAGE: Final = 4096
 _STATM: Final = Path("/proc/self/statm")
 
 
-def resident() -> int:
+def resident_memory() -> int:
     """Return the approximate resident memory in bytes; 0 if the system does not report it."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE
@@ -65,7 +65,7 @@ def resident() -> int:
 class CyclicCollector:
     """Python's garbage collector."""
 
-    def made(self) -> int:
+    def count_new(self) -> int:
         """Return how many more objects were made than freed since the last collection."""
         return gc.get_count()[0]
 
@@ -90,15 +90,15 @@ class Garbage:
         self,
         collector: CyclicCollector,
         clock: Callable[[], float] = time.monotonic,
-        memory: Callable[[], int] = resident,
-        asked: Callable[[], int] = lambda: 0,
+        memory: Callable[[], int] = resident_memory,
+        count_requests: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``asked`` returns the number of requests that came since the start."""
+        """``count_requests`` returns the number of requests that came since the start."""
         self._collector = collector
         self._clock = clock
         self._memory = memory
-        self._asked = asked
-        self._requests = asked()
+        self._count_requests = count_requests
+        self._requests = count_requests()
         self._heard = float("-inf")
         """When the number of requests was first seen."""
         self._last = clock()
@@ -114,20 +114,20 @@ class Garbage:
     def look(self) -> None:
         """Collect what is due, and exclude the rest."""
         now = self._clock()
-        if (requests := self._asked()) != self._requests:
+        if (requests := self._count_requests()) != self._requests:
             self._requests, self._heard = requests, now
-        grown = self._grown(now)
+        grown = self._growth(now)
         due = grown > (1 if now - self._heard >= _QUIET else _URGENT)
         if due and now - self._last >= self._took * _SHARE:
             fruitless = self._collector.visit_all() < _FRUITLESS
             self._patience = 2 * self._patience if fruitless else 1
             self._last, self._after = self._clock(), self._memory()
             self._took = self._last - now
-        elif self._collector.made() > _KEPT:
+        elif self._collector.count_new() > _KEPT:
             self._collector.visit_new()
         self._collector.exclude()
 
-    def _grown(self, now: float) -> float:
+    def _growth(self, now: float) -> float:
         """Return the growth as a fraction of the one that starts a full collection."""
         memory = self._memory()
         if self._starting and now >= self._until:
@@ -137,14 +137,14 @@ class Garbage:
         return (memory - self._after) / (_GROWN_START if self._starting else growth)
 
 
-def take_over(asked: Callable[[], int] = lambda: 0) -> Garbage:
+def take_over(count_requests: Callable[[], int] = lambda: 0) -> Garbage:
     """Schedule collections instead of Python; objects that exist already are excluded.
 
     Args:
-        asked: see :class:`Garbage`.
+        count_requests: see :class:`Garbage`.
     """
     collector = CyclicCollector()
     collector.visit_all()
     collector.exclude()
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
-    return Garbage(collector, asked=asked)
+    return Garbage(collector, count_requests=count_requests)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
-from adapter.answers.view.owner import topmost
+from adapter.answers.view.owner import topmost_workload
 from adapter.config.settings.accounting import AccountingSettings
 from adapter.pipeline.attribution.gpuuse import GpuUse, gpu_use
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -107,38 +107,38 @@ class GpuLedger:
         self._span = min(max(past, 0.0), LONGEST * usual)
         self._seen, self._unsized = {}, 0
 
-    def add(self, pod: Pod, found: Reading | Absence, snapshot: Snapshot) -> None:
+    def add(self, pod: Pod, value: Reading | Absence, snapshot: Snapshot) -> None:
         """Count a pod that holds a GPU.
 
         Args:
             pod: on a node, and not finished.
-            found: its ``gpu_utilization``.
+            value: its ``gpu_utilization``.
             snapshot: with its node.
         """
         if self._settings.by == "off" or pod.placeholder:
             return
         facts = snapshot.cluster.facts(pod.node)
-        use = gpu_use(pod, facts, found)
+        use = gpu_use(pod, facts, value)
         if use is None:
             self._unsized += 1
             return
         seconds = max(0.0, min(self._span, self._now - pod.born))
         model = facts.model
-        if not model and isinstance(found, Reading):
-            model = found.devices[0].labels.get("model", "")
+        if not model and isinstance(value, Reading):
+            model = value.devices[0].labels.get("model", "")
         account = self._account(pod, model, snapshot)
-        held, before = self._seen.get(account, (0.0, _NOTHING))
-        self._seen[account] = held + sum(use), _sum(before, use, seconds)
+        gpus, before = self._seen.get(account, (0.0, _NOTHING))
+        self._seen[account] = gpus + sum(use), _sum(before, use, seconds)
 
     def end(self) -> None:
         """End the count: show what it added."""
         self._last, self.unsized = self._now, self._unsized
-        chosen = self._chosen()
+        chosen = self._choose_accounts()
         for account in self._totals.keys() - chosen:
             # Nobody would see what its series does not show yet.
             self._rest = _sum(self._rest, self._totals.pop(account).pending)
-        for known in self._totals.values():
-            known.shown, known.pending = _sum(known.shown, known.pending), _NOTHING
+        for past in self._totals.values():
+            past.shown, past.pending = _sum(past.shown, past.pending), _NOTHING
         for account, (_, use) in self._seen.items():
             total = self._totals.get(account)
             if total is not None:
@@ -162,7 +162,7 @@ class GpuLedger:
 
     def _account(self, pod: Pod, model: str, snapshot: Snapshot) -> Account:
         labels = snapshot.cluster.labels(pod.node)
-        by, above = self._settings.by, topmost(pod)
+        by, above = self._settings.by, topmost_workload(pod)
         workload = f"{above.kind}/{above.name}" if above is not None else f"Pod/{pod.name}"
         return Account(
             pod.namespace,
@@ -174,7 +174,7 @@ class GpuLedger:
             capacity_type(labels),
         )
 
-    def _chosen(self) -> set[Account]:
+    def _choose_accounts(self) -> set[Account]:
         """Return the accounts that have series of their own.
 
         These are those that hold most GPUs, and then those that held some last.
@@ -184,23 +184,23 @@ class GpuLedger:
             for account, total in self._totals.items()
             if self._now - total.last <= _KEPT
         }
-        for account, (held, _) in self._seen.items():
+        for account, (gpus, _) in self._seen.items():
             stays = _STAYS if account in self._totals else 1.0
-            ranks[account] = held * stays, self._now
+            ranks[account] = gpus * stays, self._now
         most = self._settings.accounts
         if len(ranks) <= most:
             return set(ranks)
 
         def place(account: Account) -> tuple[float, float, Account]:
-            held, last = ranks[account]
-            return -held, -last, account
+            gpus, last = ranks[account]
+            return -gpus, -last, account
 
         return set(nsmallest(most, ranks, key=place))
 
 
 def _sum(before: GpuUse, more: GpuUse, times: float = 1.0) -> GpuUse:
     pairs = zip(before, more, strict=True)
-    return GpuUse(*[one + other * times for one, other in pairs])
+    return GpuUse(*[amount + added * times for amount, added in pairs])
 
 
 def _rows(account: Account, seconds: GpuUse) -> Iterator[tuple[tuple[str, ...], float]]:

@@ -58,13 +58,20 @@ class Lifetimes:
     def soonest(self) -> dict[str, Validity]:
         """Return the dates of the certificate of each name that ends first."""
         dates = {name: list(source()) for name, source in self._sources.items()}
-        return {name: min(each, key=lambda one: one.ends) for name, each in dates.items() if each}
+        return {
+            name: min(rows, key=lambda validity: validity.ends)
+            for name, rows in dates.items()
+            if rows
+        }
 
     def look(self, now: float) -> None:
         """Log once that a certificate ends soon, and once that it has ended."""
         for name, validity in self.soonest().items():
             ended = now >= validity.ends
-            if validity.left(now) >= _SOON or self._logged.get(name) == (validity, ended):
+            if validity.remaining_share(now) >= _SOON or self._logged.get(name) == (
+                validity,
+                ended,
+            ):
                 continue
             self._logged[name] = (validity, ended)
             say = log.error if ended else log.warning

@@ -95,9 +95,9 @@ class ClusterMemory:
     async def _exchange(self) -> None:
         stored = msgspec.json.decode(await self._send("GET", None), type=_ConfigMap)
         data, now = stored.data or {}, self._clock()
-        known = {part.key: part.merge(data.get(part.key, ""), now) for part in self._parts}
+        merged = {part.key: part.merge(data.get(part.key, ""), now) for part in self._parts}
         self._was_read = True
-        more = {key: text for key, text in known.items() if text != data.get(key, "")}
+        more = {key: text for key, text in merged.items() if text != data.get(key, "")}
         if more:
             await self._send("PATCH", msgspec.to_builtins(_ConfigMap(stored.metadata, more)))
 

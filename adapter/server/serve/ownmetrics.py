@@ -25,12 +25,12 @@ def rows(wanted: Sequence[MetricSettings], catalog: Catalog) -> tuple[list[Field
     fields: list[Field] = []
     metrics: list[Metric] = []
     for row in wanted:
-        known = _known(row, catalog)
-        if known is None:
+        spelling = _find_spelling(row, catalog)
+        if spelling is None:
             field, factor = _field(row, catalog), row.scale
             fields.append(field)
         else:
-            field, factor = known.field, row.scale / known.factor
+            field, factor = spelling.field, row.scale / spelling.factor
         metrics += _metrics(row, field, factor)
     return fields, metrics
 
@@ -56,32 +56,32 @@ def problems(
             yield f"{key}.name: metrics.{first} already has the name {lower}: choose another"
         if row.query is not None and not prometheus:
             yield f"{key}.query: needs source.kind prometheus; for scraped pages, set series"
-        known = _known(row, catalog)
-        if known is None:
+        spelling = _find_spelling(row, catalog)
+        if spelling is None:
             continue
         if row.low is not None or row.high is not None:
             yield (
-                f"{key}: the catalogue bounds {row.series} to {known.low:g}-{known.high:g}: "
+                f"{key}: the catalogue bounds {row.series} to {spelling.low:g}-{spelling.high:g}: "
                 "remove low and high"
             )
         limit = row.limit
-        if limit is not None and row.kind is not Kind.RATE and known.high * row.scale > limit:
+        if limit is not None and row.kind is not Kind.RATE and spelling.high * row.scale > limit:
             yield (
-                f"{key}.scale: {row.series} has values up to {known.high:g}, "
+                f"{key}.scale: {row.series} has values up to {spelling.high:g}, "
                 f"a {row.unit} up to {limit:g}: "
-                f"set scale to {limit / known.high:g}, or another unit"
+                f"set scale to {limit / spelling.high:g}, or another unit"
             )
-        if row.scope not in (None, known.field.scope):
-            yield f"{key}.scope: {row.series} is about a {known.field.scope}: remove scope"
+        if row.scope not in (None, spelling.field.scope):
+            yield f"{key}.scope: {row.series} is about a {spelling.field.scope}: remove scope"
 
 
-def _known(row: MetricSettings, catalog: Catalog) -> Spelling | None:
+def _find_spelling(row: MetricSettings, catalog: Catalog) -> Spelling | None:
     """Return the catalogue's spelling of the entry's series, or None."""
     if row.series is None or row.labels or row.series in catalog.label_variants:
         return None
-    known = catalog.spellings.get(row.series)
+    spelling = catalog.spellings.get(row.series)
     # What is read on demand is read for the row as the row says.
-    return None if known is None or known.field.on_demand else known
+    return None if spelling is None or spelling.field.on_demand else spelling
 
 
 def _field(row: MetricSettings, catalog: Catalog) -> Field:

@@ -27,7 +27,7 @@ from adapter.pipeline.store.outlook import NO_OUTLOOK, Outlook
 from adapter.pipeline.store.snapshot import Snapshot
 from adapter.pipeline.store.store import Store
 from adapter.server.recording.recorder import Recorder
-from adapter.server.recording.settings import recorded
+from adapter.server.recording.settings import dump_settings
 from adapter.server.serve.build import Source, build_source, sharing_options, telemetry_options
 from adapter.server.serve.ownmetrics import problems, rows
 from apiservice.runtime.background import Background
@@ -148,20 +148,20 @@ class PipelineSwitcher:
         Raises:
             ConfigError: a file that the source needs cannot be used; nothing changes.
         """
-        if self._latest is not None and _same(self._latest, settings):
+        if self._latest is not None and _is_same_pipeline(self._latest, settings):
             return
         pods, nodes = self._objects.pod_index, self._objects.nodes
         prometheus = settings.source.kind == "prometheus"
         wrong = list(problems(settings.metrics, self._built_in, prometheus=prometheus))
         if wrong:
             raise ConfigError(wrong)
-        built_in = self._built_in if settings.ahead.enabled else self._built_in.measured()
+        built_in = self._built_in if settings.ahead.enabled else self._built_in.without_expected()
         catalog = built_in.extended(*rows(settings.metrics, self._built_in))
         store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
         sink: Sink = store
         if self._recorder is not None:
             store.demand.always(OF_PROMISES)
-            sink = self._recorder.recording(store)
+            sink = self._recorder.recording_sink(store)
         try:
             source = build_source(settings, catalog, sink, self._objects, store.demand)
         except CredentialError as error:
@@ -169,7 +169,7 @@ class PipelineSwitcher:
         store.outlook = self._outlook
         store.pages = source if isinstance(source, ScrapeSource) else STORED_PAGES
         if self._recorder is not None:
-            self._recorder.begin(recorded(settings))
+            self._recorder.begin(dump_settings(settings))
         self._latest = settings
         self._next = Pipeline(settings, catalog, store, source)
         if self._current is None:
@@ -243,7 +243,7 @@ class PipelineSwitcher:
         log.info("source replaced", kind=pipeline.settings.source.kind)
 
 
-def _same(old: Settings, new: Settings) -> bool:
+def _is_same_pipeline(old: Settings, new: Settings) -> bool:
     return _pipeline(old) == _pipeline(new)
 
 

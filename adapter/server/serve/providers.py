@@ -9,7 +9,7 @@ from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
 from adapter.answers.history.ring import HistoryRing
 from adapter.answers.promises.ratios import PromisedRatios
-from adapter.answers.rules.beside import CustomBeside, ExternalBeside
+from adapter.answers.rules.ruleproviders import CustomWithRules, ExternalWithRules
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
 from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
@@ -150,15 +150,15 @@ def build_providers(
     rules = build_rules(settings, objects, client)
     if rules is not None:
         prefer = settings.rules.prefer == "rules"
-        beside = CustomBeside(gpu, rules.custom, prefer_rules=prefer)
+        beside = CustomWithRules(gpu, rules.custom, prefer_rules=prefer)
         rules.shared["custom"] = lambda: beside.both
         custom = beside
         if external is not None:
-            both = ExternalBeside(external, rules.external, prefer_rules=prefer)
+            both = ExternalWithRules(external, rules.external, prefer_rules=prefer)
             rules.shared["external"] = lambda: both.both
             external = both
     ahead = build_ahead(settings, pipelines, objects)
-    kept = [MemoryPart("promises", ratios.merge)]
-    kept += [] if ahead is None else [loads_part(ahead)]
-    memory = cluster_memory(settings.memory, client, kept)
+    parts = [MemoryPart("promises", ratios.merge)]
+    parts += [] if ahead is None else [loads_part(ahead)]
+    memory = cluster_memory(settings.memory, client, parts)
     return Providers(gpu, custom, external, rules, ratios, ahead, memory)

@@ -9,13 +9,13 @@ from typing import Any, Final
 import structlog
 
 from adapter.answers.rules.apidiscovery import Ask
-from adapter.answers.rules.guard import unexpected
-from adapter.answers.rules.hiding import hidden
+from adapter.answers.rules.guard import raise_unexpected_as
+from adapter.answers.rules.hiding import find_hidden_metrics
 from adapter.answers.rules.rulefile import RulesFileError
 from adapter.answers.rules.ruleset import RuleSet
 from adapter.answers.rules.service import RuleService, read_file
 from adapter.answers.rules.store import RuleStore, StoreOptions
-from adapter.answers.rules.widening import why_not
+from adapter.answers.rules.widening import why_narrow
 from adapter.config.process.config import ConfigError
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog import built_in
@@ -76,23 +76,23 @@ def rule_problems(settings: Settings) -> tuple[Sequence[str], bool]:
     lines = [f"{settings.rules.file}: {problem}" for problem in rules.problems]
     if rules.external and not settings.external.enabled:
         lines.append(f"{settings.rules.file}: {_NOT_SERVED}")
-    lines += [f"{settings.rules.file}: {text}" for text in _hidden(settings, rules)]
+    lines += [f"{settings.rules.file}: {text}" for text in _describe_clashes(settings, rules)]
     return lines, any(problem.broken for problem in rules.problems)
 
 
-def _hidden(settings: Settings, rules: RuleSet) -> list[str]:
+def _describe_clashes(settings: Settings, rules: RuleSet) -> list[str]:
     """Return which rules have names of the catalogue, and who answers then."""
     catalog = built_in()
-    metrics = {*catalog.metrics, *(each.name for each in settings.metrics)}
+    metrics = {*catalog.metrics, *(metric.name for metric in settings.metrics)}
     answers = "this rule answers" if settings.rules.prefer == "rules" else "the catalogue answers"
     try:
-        with unexpected(ConfigError, lambda text: ConfigError([text])):
-            names = list(hidden(rules, metrics, catalog.series))
+        with raise_unexpected_as(ConfigError, lambda text: ConfigError([text])):
+            clashes = list(find_hidden_metrics(rules, metrics, catalog.series))
     except ConfigError as error:
         return [f"which metrics of the catalogue the rules have too is not known: {error}"]
     return [
-        f"{each.rule.name}: the catalogue has {each.names} too; {answers} (rules.prefer)"
-        for each in names
+        f"{clash.rule.name}: the catalogue has {clash.names} too; {answers} (rules.prefer)"
+        for clash in clashes
     ]
 
 
@@ -106,10 +106,10 @@ def rule_queries(settings: Settings) -> Sequence[str]:
     if rules is None:
         return ()
     off = "" if settings.rules.widen else "rules.widen is false"
-    return [f"{rule.name}: {_asked(off or why_not(rule))}" for rule in rules.custom]
+    return [f"{rule.name}: {_describe_queries(off or why_narrow(rule))}" for rule in rules.custom]
 
 
-def _asked(why: str) -> str:
+def _describe_queries(why: str) -> str:
     return f"one query for each request ({why})" if why else "one query for all objects"
 
 
@@ -130,7 +130,7 @@ def build_rules(settings: Settings, objects: ObjectLookup, client: Any) -> RuleS
         return None
     if rules.external and not settings.external.enabled:
         log.warning("rules file", file=str(options.file), problem=_NOT_SERVED)
-    for text in _hidden(settings, rules)[:_SHOWN]:
+    for text in _describe_clashes(settings, rules)[:_SHOWN]:
         log.warning("rules file", file=str(options.file), problem=text)
     oldest = telemetry_options(settings).oldest
     try:

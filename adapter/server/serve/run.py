@@ -129,7 +129,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         server = Server(
             app,
             serving_options(settings),
-            security.tls.listening,
+            security.tls.listening_context,
             proven=security.authentication.is_proxy,
             background=background,
         )

@@ -309,7 +309,7 @@ def _values(pipelines: PipelineSwitcher, now: float) -> Iterator[Metric]:
     yield SHARING.by(store.sharing_nodes)
     exporters, devices, pods, all_series = store.size
     yield EXPORTERS.one(exporters)
-    yield SILENT.one(store.silent(now))
+    yield SILENT.one(store.count_silent(now))
     ages = store.ages(now)
     if ages is not None:
         youngest, oldest = ages

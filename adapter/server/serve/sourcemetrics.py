@@ -79,10 +79,10 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
     source, kind = pipeline.source, pipeline.settings.source.kind
     yield UP.rows([((kind,), source.problem(now) is None)])
     if isinstance(source, ScrapeSource):
-        yield _last(kind, source.last_success)
-        yield from _scraping(source, now)
+        yield _last_success(kind, source.last_success)
+        yield from _scrape_families(source, now)
     if isinstance(source, AzureLogsSource | PrometheusSource):
-        yield _last(kind, source.last_success)
+        yield _last_success(kind, source.last_success)
         yield QUERY_FAILURES.by(source.failures)
         yield QUERY_DURATIONS.durations([((), source.durations)])
     if isinstance(source, AzureLogsSource):
@@ -94,10 +94,10 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
         yield PARTIAL.one(sum(1 for state in source.groups if state.partial))
 
 
-def _scraping(source: ScrapeSource, now: float) -> Iterator[Metric]:
+def _scrape_families(source: ScrapeSource, now: float) -> Iterator[Metric]:
     yield TARGETS.one(len(source.states))
     yield FAILING.one(sum(1 for state in source.states.values() if state.last_error))
-    yield OVERDUE.one(source.overdue(now))
+    yield OVERDUE.one(source.count_overdue(now))
     yield LABEL_BYTES.by(source.label_bytes)
     yield BY_RULE.by(Counter(target.rule for target in source.states))
     yield UNSCRAPABLE_PODS.by(source.unscrapable)
@@ -106,5 +106,5 @@ def _scraping(source: ScrapeSource, now: float) -> Iterator[Metric]:
     yield SCRAPE_DURATIONS.durations([((), source.durations)])
 
 
-def _last(kind: str, when: float) -> Metric:
+def _last_success(kind: str, when: float) -> Metric:
     return LAST.rows([((kind,), when)] if when else [])

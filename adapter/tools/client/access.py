@@ -39,6 +39,7 @@ TIMEOUT: Final = 15.0
 """Seconds for one request."""
 _PAGE: Final = 500
 _LABELS: Final = "labelSelector"
+_RIGHTS: Final = "; docs/rights.md lists the rights of each command"
 _SILENT: Final = (502, 503, 504)
 """What the API server answers if the server of a registered API does not."""
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -105,7 +106,7 @@ class Api:
             try:
                 rows = [msgspec.json.decode(text) for text in texts]
             except UNREADABLE as error:
-                raise self._garbled(path, str(error)) from None
+                raise self._garbled_error(path, str(error)) from None
             yield rows
 
     async def texts(
@@ -120,7 +121,7 @@ class Api:
             try:
                 page = _pages.decode(body)
             except UNREADABLE as error:
-                raise self._garbled(path, str(error)) from None
+                raise self._garbled_error(path, str(error)) from None
             items, token = page.items or (), page.metadata.token if page.metadata else None
             yield items
             if not self._continues(path, pages, token or "", items):
@@ -145,7 +146,7 @@ class Api:
             try:
                 page = decode_table(body)
             except UNREADABLE as error:
-                raise self._garbled(path, str(error)) from None
+                raise self._garbled_error(path, str(error)) from None
             rows += page.rows
             if not self._continues(path, pages, page.token, page.rows):
                 return ObjectTable(page.columns, rows)
@@ -155,7 +156,7 @@ class Api:
         try:
             return pages.more(token, rows)
         except EndlessListError as error:
-            raise self._garbled(path, str(error)) from None
+            raise self._garbled_error(path, str(error)) from None
 
     async def can(self, verb: str, group: str, resource: str, namespace: str = "") -> bool:
         """Return whether the caller has a right; ``namespace`` is empty for the whole cluster."""
@@ -214,7 +215,7 @@ class Api:
         try:
             content: Json = msgspec.json.decode(answer, type=dict[str, Any])
         except UNREADABLE as error:
-            raise self._garbled(path, str(error)) from None
+            raise self._garbled_error(path, str(error)) from None
         return content
 
     async def _fetch(
@@ -223,24 +224,24 @@ class Api:
         try:
             return await call(self._client, method, path, body, TIMEOUT, accept=accept)
         except ClusterAnswerError as error:
-            raise self._failed(path, error) from None
+            raise self._request_error(path, error) from None
 
-    def _failed(self, path: str, error: ClusterAnswerError) -> ClientError:
+    def _request_error(self, path: str, error: ClusterAnswerError) -> ClientError:
         origin = f"; server: {self.origin}"
         text = describe_failure(self._client, error)
         if error.status == 403 and (right := missing_right(str(error))):
-            text = describe_missing(right) + origin
+            text = f"{describe_missing(right)}{origin}{_RIGHTS}"
         elif error.status == 400 and (labels := parse_qs(urlsplit(path).query).get(_LABELS)):
             fix = f"correct the label selector {labels[0]!r}, such as app=llm or 'app in (a, b)'"
             text = f"{error}{origin}; {fix}"
         elif path.startswith(VIEW) and error.status in _SILENT:
             text = describe_silent_view(error.cause.strip()) + origin
-        elif path.startswith(VIEW) and _unserved(error):
+        elif path.startswith(VIEW) and _is_unserved(error):
             text = describe_missing_view(error.cause.strip()) + origin
         answer = error.cause.removeprefix(f"{error.status} ") if error.status else ""
         return ClientError(text, error.status, error.reason, answer)
 
-    def _garbled(self, path: str, why: str) -> ClientError:
+    def _garbled_error(self, path: str, why: str) -> ClientError:
         wrong = ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {why}")
         return ClientError(describe_failure(self._client, wrong))
 
@@ -255,7 +256,7 @@ def _query(labels: str, fields: str = "") -> dict[str, str]:
     return query
 
 
-def _unserved(error: ClusterAnswerError) -> bool:
+def _is_unserved(error: ClusterAnswerError) -> bool:
     """Return whether the whole API is missing, rather than one object."""
     text = error.cause
     return error.status == 404 and ("requested resource" in text or "page not found" in text)

@@ -22,10 +22,10 @@ async def read_changed(api: Api, kind: str, namespace: str, name: str) -> Change
     served = await served_kind(api, HOME.get(kind, ""), kind)
     if served is None:
         raise ClientError(f"no matches for kind {kind}", 404)
-    return await changed(api, kind, await api.get(served.path(namespace, name)))
+    return await build_changed(api, kind, await api.get(served.path(namespace, name)))
 
 
-async def changed(api: Api, kind: str, manifest: Json) -> ChangedObject:
+async def build_changed(api: Api, kind: str, manifest: Json) -> ChangedObject:
     """Return an object whose manifest was read, with what manages it; reads its owner, if a change
     has to be made there. An owner that the caller cannot read is named without its manifest.
     """
@@ -45,8 +45,8 @@ async def changed(api: Api, kind: str, manifest: Json) -> ChangedObject:
         return of
     if owner is None:
         return of
-    named = of.manager._replace(name=str(owner["metadata"]["name"]))
-    return of._replace(manager=named, owner=owner, above=manager_of(owner["metadata"]))
+    manager = of.manager._replace(name=str(owner["metadata"]["name"]))
+    return of._replace(manager=manager, owner=owner, above=manager_of(owner["metadata"]))
 
 
 async def _owner(api: Api, manager: Manager) -> Json | None:

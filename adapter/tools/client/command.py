@@ -112,8 +112,8 @@ def _show(report: ToolReport, options: ClientOptions) -> None:
         print_document(report.json(), options.output, many=True)
         return
     screen = screen_of()
-    at = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    lines = [screen.style(at, "dim"), *report.lines(screen), ""]
+    stamp = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    lines = [screen.style(stamp, "dim"), *report.lines(screen), ""]
     lines = [screen.line(line) for line in lines]
     if screen.colours:
         lines[0] = _CLEAR + lines[0]

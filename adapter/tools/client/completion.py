@@ -35,7 +35,7 @@ def contexts(ctx: click.Context, incomplete: str) -> list[str]:
         names = context_names(kubeconfig_files(_kubeconfig(ctx), os.environ))
     except ClusterError:
         return []
-    return _matching(names, incomplete)
+    return _matching_names(names, incomplete)
 
 
 def objects(
@@ -51,15 +51,24 @@ def objects(
         namespaced: the objects of one namespace.
     """
     try:
-        names = asyncio.run(_listed(ctx, prefix, plural, namespaced=namespaced))
+        names = asyncio.run(_list_names(ctx, prefix, plural, namespaced=namespaced))
     except (ClientError, TimeoutError, click.ClickException):
         return []
-    return _matching(names, incomplete)
+    return _matching_names(names, incomplete)
 
 
-async def _listed(ctx: click.Context, prefix: str, plural: str, *, namespaced: bool) -> list[str]:
-    identity = Impersonation(_given(ctx, "as_user") or "", tuple(_given(ctx, "as_groups") or ()))
-    place = (_kubeconfig(ctx), _given(ctx, "context"), _given(ctx, "namespace") or "", identity)
+async def _list_names(
+    ctx: click.Context, prefix: str, plural: str, *, namespaced: bool
+) -> list[str]:
+    identity = Impersonation(
+        _find_option(ctx, "as_user") or "", tuple(_find_option(ctx, "as_groups") or ())
+    )
+    place = (
+        _kubeconfig(ctx),
+        _find_option(ctx, "context"),
+        _find_option(ctx, "namespace") or "",
+        identity,
+    )
     async with asyncio.timeout(_PATIENCE), cluster(*place) as api:
         within = f"/namespaces/{quote(api.namespace, safe='')}" if namespaced else ""
         with odd_answers():
@@ -67,11 +76,11 @@ async def _listed(ctx: click.Context, prefix: str, plural: str, *, namespaced: b
 
 
 def _kubeconfig(ctx: click.Context) -> Path | None:
-    named = _given(ctx, "kubeconfig")
-    return Path(named).expanduser() if named else None
+    path = _find_option(ctx, "kubeconfig")
+    return Path(path).expanduser() if path else None
 
 
-def _given(ctx: click.Context, name: str) -> Any:
+def _find_option(ctx: click.Context, name: str) -> Any:
     """Return an option of the command, or of the words before it."""
     context: click.Context | None = ctx
     while context is not None:
@@ -81,6 +90,6 @@ def _given(ctx: click.Context, name: str) -> Any:
     return None
 
 
-def _matching(names: list[str], incomplete: str) -> list[str]:
+def _matching_names(names: list[str], incomplete: str) -> list[str]:
     matching = {name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)}
     return sorted(matching)[:_MOST]

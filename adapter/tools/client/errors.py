@@ -54,12 +54,12 @@ def odd_answers() -> Iterator[None]:
     try:
         yield
     except _ODD as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:200]
         raise ClientError(
             f"an object of the cluster has a form that this command does not know "
-            f"({type(error).__name__}: {text}; {Path(at.filename).name} line {at.lineno}): compare "
-            f"the versions of this command and of the cluster, and report it"
+            f"({type(error).__name__}: {text}; {Path(frame.filename).name} line {frame.lineno}): "
+            f"compare the versions of this command and of the cluster, and report it"
         ) from error
 
 
@@ -137,7 +137,7 @@ def create_again(*objects: str) -> str:
         objects: what follows ``kubectl create``.
     """
     applied = "--dry-run=client -o yaml | kubectl apply -f -"
-    return " && ".join(f"kubectl create {each} {applied}" for each in objects)
+    return " && ".join(f"kubectl create {words} {applied}" for words in objects)
 
 
 def _apply(right: MissingRight, role: str, binding: str) -> str:

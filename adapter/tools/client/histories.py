@@ -42,7 +42,9 @@ class HpaPast(NamedTuple):
 
     def last(self, minutes: int, now: float) -> HpaPast:
         """Return the points of the newest minutes, with each minute that is missing."""
-        first = next((at for at, time in enumerate(self.time) if time > now - minutes * 60), None)
+        first = next(
+            (index for index, time in enumerate(self.time) if time > now - minutes * 60), None
+        )
         gone = len(self.time) if first is None else first
         return HpaPast(
             self.metric,
@@ -91,15 +93,15 @@ async def read_histories(api: Api, within: str = "") -> dict[HpaName, HpaPast]:
     Raises:
         ClientError: it cannot be read.
     """
-    found: dict[HpaName, HpaPast] = {}
+    histories: dict[HpaName, HpaPast] = {}
     async for texts in api.texts(f"{VIEW}{within}/gpuhistories", fields=_FIELDS):
         for text in texts:
             name, past = _read(text, api)
             if past is not None:
-                found[name] = past
-        if len(found) >= MOST:
+                histories[name] = past
+        if len(histories) >= MOST:
             break
-    return found
+    return histories
 
 
 async def read_history(api: Api, namespace: str, name: str) -> HpaPast | None:
@@ -121,8 +123,8 @@ def _read(text: bytes | msgspec.Raw, api: Api) -> tuple[HpaName, HpaPast | None]
     name = row.metadata.namespace, row.metadata.name.removeprefix(_PREFIX)
     start = instant.read(row.start)
     columns = (row.value, row.target, row.current, row.desired, row.state)
-    count = len(row.value)
-    if start is None or not 0 < count <= _LONGEST or any(len(each) != count for each in columns):
+    size = len(row.value)
+    if start is None or not 0 < size <= _LONGEST or any(len(column) != size for column in columns):
         return name, None
-    times = [start + row.intervalSeconds * at for at in range(count)]
+    times = [start + row.intervalSeconds * index for index in range(size)]
     return name, HpaPast(row.metric, times, *columns)

@@ -17,7 +17,7 @@ from adapter.pipeline.cluster.changes import (
     pointer,
     set_fields,
 )
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.managers import kserve_of, manager_of
 from adapter.tools.client.errors import create_again
 
@@ -45,7 +45,7 @@ def hpa_object(manifest: Mapping[str, Any]) -> ChangedObject:
 def change_hpa(manifest: Mapping[str, Any], path: str, value: object) -> Fix:
     """Return how one field is set so that it lasts: ``spec.metrics[0].pods.metric.name``."""
     of = hpa_object(manifest)
-    return lasting(of, set_fields(of, {path: value}))
+    return make_lasting(of, set_fields(of, {path: value}))
 
 
 def change_scaled_object(manifest: Mapping[str, Any], path: str, value: object) -> Fix:
@@ -54,14 +54,14 @@ def change_scaled_object(manifest: Mapping[str, Any], path: str, value: object) 
     of = ChangedObject(
         "ScaledObject", hpa.namespace, scaled_object(manifest), hpa.above, group="keda.sh"
     )
-    return lasting(of, set_fields(of, {path: value}))
+    return make_lasting(of, set_fields(of, {path: value}))
 
 
 def replace_row(manifest: Mapping[str, Any], path: str, row: Mapping[str, Any]) -> Fix:
     """Return how a row of a list of an HPA is replaced: ``spec.metrics[0]``."""
     of = hpa_object(manifest)
     command = patch(of, [{"op": "replace", "path": pointer(path), "value": row}])
-    return lasting(of, ObjectChange(f"replace {path} by {json.dumps(row)}", command))
+    return make_lasting(of, ObjectChange(f"replace {path} by {json.dumps(row)}", command))
 
 
 def edit_hpa(manifest: Mapping[str, Any], words: str) -> Fix:
@@ -71,7 +71,7 @@ def edit_hpa(manifest: Mapping[str, Any], words: str) -> Fix:
         words: what to do, as an order.
     """
     of = hpa_object(manifest)
-    return lasting(of, edit(of, words))
+    return make_lasting(of, edit(of, words))
 
 
 def grant_controller(group: str = "custom.metrics.k8s.io") -> str:

@@ -30,14 +30,14 @@ async def put_lasting_fixes(api: Api, bodies: Iterable[Any]) -> None:
     for row in _reasons(bodies):
         rows.setdefault(str(row["changes"]), []).append(row)
     for changes, those in list(rows.items())[:MOST]:
-        of = await _changed(api, changes)
+        of = await _read_changed_object(api, changes)
         for row in those:
             fix = lasting_fix(str(row.get("reason")), of)
             if fix is not None:
                 row["hint"] = fix.line
 
 
-async def _changed(api: Api, changes: str) -> ChangedObject:
+async def _read_changed_object(api: Api, changes: str) -> ChangedObject:
     of = changed_object(changes)
     try:
         return await read_changed(api, of.kind, of.namespace, of.name)
@@ -52,8 +52,8 @@ def _reasons(value: Any) -> Iterator[Json]:
             yield value
         value = [value[key] for key in _HOLDERS if key in value]
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from _reasons(each)
+        for part in value:
+            yield from _reasons(part)
 
 
 _HOLDERS: Final = ("reason", "absent", "devices", "leftOut", "reasons")

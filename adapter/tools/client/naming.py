@@ -9,7 +9,7 @@ from adapter.tools.client.errors import ClientError
 from apiservice.runtime.nearest import nearest
 
 
-async def named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Json:
+async def read_named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Json:
     """Return the object of a name in the caller's namespace.
 
     Args:
@@ -32,15 +32,15 @@ async def named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Jso
     raise ClientError(f"{text}: {await _advice(api, kind, f'{prefix}/{plural}', name, here)}", 404)
 
 
-async def named_in_cluster(api: Api, kind: str, collection: str, name: str) -> Json:
-    """Return a cluster-scoped object of a name; raises ClientError as :func:`named`."""
+async def read_named_in_cluster(api: Api, kind: str, collection: str, name: str) -> Json:
+    """Return a cluster-scoped object of a name; raises ClientError as :func:`read_named`."""
     try:
         return await api.get(f"{collection}/{quote(name, safe='')}")
     except ClientError as error:
         if error.status != 404 or error.reason != "NotFound":
             raise
-    known = [_name(row) for row in await api.list(collection)]
-    raise ClientError(f"no {kind} {name!r} in the cluster: {_did_you_mean(kind, name, known)}", 404)
+    names = [_name(row) for row in await api.list(collection)]
+    raise ClientError(f"no {kind} {name!r} in the cluster: {_did_you_mean(kind, name, names)}", 404)
 
 
 async def check_namespace(api: Api) -> None:
@@ -58,10 +58,10 @@ async def check_namespace(api: Api) -> None:
     else:
         return
     try:
-        known = [_name(row) for row in await api.list(collection)]
+        names = [_name(row) for row in await api.list(collection)]
     except ClientError:
-        known = []
-    advice = _did_you_mean("namespace", name, known) if known else "see kubectl get namespaces"
+        names = []
+    advice = _did_you_mean("namespace", name, names) if names else "see kubectl get namespaces"
     raise ClientError(f"namespace {name!r} does not exist: {advice}; server: {api.origin}", 404)
 
 
@@ -79,13 +79,13 @@ async def _advice(api: Api, kind: str, everywhere: str, name: str, here: list[st
     return _did_you_mean(kind, name, here)
 
 
-def _did_you_mean(kind: str, name: str, known: list[str]) -> str:
-    if near := nearest(name, known, parts=True):
+def _did_you_mean(kind: str, name: str, names: list[str]) -> str:
+    if near := nearest(name, names, parts=True):
         return f"did you mean {' or '.join(near)}?"
-    if not known:
+    if not names:
         return f"there is no {kind} at all"
-    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
-    return f"known names are {', '.join(sorted(known)[:5])}{more}"
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"known names are {', '.join(sorted(names)[:5])}{more}"
 
 
 def _name(row: Json) -> str:

@@ -61,7 +61,7 @@ def identity(as_user: str, as_groups: Sequence[str]) -> Impersonation:
     return Impersonation(as_user, tuple(as_groups))
 
 
-def joined(*options: Callable[[F], F]) -> Callable[[F], F]:
+def join_options(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator for several options; they appear in this order in the help."""
 
     def apply(function: F) -> F:
@@ -135,13 +135,13 @@ class SharedOption(click.Option):
             return value, source
         parent = ctx.parent
         while parent is not None:
-            if _given(parent, str(self.name)):
+            if _is_given(parent, str(self.name)):
                 return parent.params[str(self.name)], ParameterSource.COMMANDLINE
             parent = parent.parent
         return value, source
 
 
-def _given(context: click.Context, name: str) -> bool:
+def _is_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
@@ -155,11 +155,11 @@ class ToolGroup(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if command is None or isinstance(command, click.Group) or ctx.resilient_parsing:
             return name, command, rest
-        known = {parameter.name for parameter in command.params}
+        names = {parameter.name for parameter in command.params}
         context: click.Context | None = ctx
         while context is not None:
             for option in context.command.params:
-                if _given(context, str(option.name)) and option.name not in known:
+                if _is_given(context, str(option.name)) and option.name not in names:
                     ctx.fail(f"{option.opts[-1]} means nothing to `{name}`: remove it")
             context = context.parent
         return name, command, rest
@@ -249,7 +249,7 @@ class _IdentityName(click.ParamType[str]):
         return text
 
 
-IMPERSONATE = joined(
+IMPERSONATE = join_options(
     click.option(
         "--as",
         "as_user",
@@ -269,11 +269,11 @@ IMPERSONATE = joined(
         help="Group of that user; may be repeated.",
     ),
 )
-ACCESS = joined(KUBECONFIG, CONTEXT, IMPERSONATE)
+ACCESS = join_options(KUBECONFIG, CONTEXT, IMPERSONATE)
 """The cluster, and as whom."""
 
 
-def everywhere(namespace: str, all_namespaces: bool, *, by_default: bool = False) -> bool:
+def looks_everywhere(namespace: str, all_namespaces: bool, *, by_default: bool = False) -> bool:
     """Return whether all namespaces are looked at.
 
     Args:
@@ -322,5 +322,5 @@ def interval_option(text: str) -> Callable[[F], F]:
 
 INTERVAL = interval_option("Time between two looks with --watch.")
 
-client_options = joined(ACCESS, NAMESPACE, OUTPUT, WATCH, INTERVAL)
+client_options = join_options(ACCESS, NAMESPACE, OUTPUT, WATCH, INTERVAL)
 """All of them; the names are the fields of :class:`ClientOptions`."""

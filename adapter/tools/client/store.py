@@ -25,15 +25,15 @@ def store_settings(url: str, config: Path | None, option: str) -> PrometheusSett
     """
     if not (url or config):
         return None
-    given = {"source.kind": "prometheus", "source.prometheus.url": url or None}
+    overrides = {"source.kind": "prometheus", "source.prometheus.url": url or None}
     try:
-        return load(config, given).source.prometheus
+        return load(config, overrides).source.prometheus
     except ConfigError as error:
         text = "; ".join(error.problems).replace("--prometheus-url", option)
         raise ClientError(text) from None
 
 
-def reached(settings: PrometheusSettings) -> PrometheusOptions:
+def read_store_options(settings: PrometheusSettings) -> PrometheusOptions:
     """Return how the store is reached.
 
     Raises:

@@ -105,5 +105,5 @@ def _row(row: _Row[Cell], columns: int) -> TableRow:
         raise msgspec.ValidationError(f"a row has {len(cells)} cells for {columns} columns")
     meta = row.object.metadata
     # Without a loop in Python: a large cluster has many cells.
-    known = tuple(map(_TEXTS.get, cells, cells))
-    return TableRow(meta.name, meta.namespace, meta.labels or {}, known)
+    texts = tuple(map(_TEXTS.get, cells, cells))
+    return TableRow(meta.name, meta.namespace, meta.labels or {}, texts)

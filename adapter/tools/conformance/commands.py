@@ -13,7 +13,7 @@ from adapter.tools.client.options import (
     complete,
     ends,
     interval_option,
-    joined,
+    join_options,
     output_option,
 )
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     metavar="HPA",
     shell_complete=complete("/apis/autoscaling/v2", "horizontalpodautoscalers", namespaced=True),
 )
-@joined(ACCESS, NAMESPACE)
+@join_options(ACCESS, NAMESPACE)
 @click.option(
     "--over",
     type=Duration(0.0, 86400.0),

@@ -122,7 +122,7 @@ class ConformanceEvidence:
 
     def steps(self) -> list[Step]:
         """Return the steps, each with its proof."""
-        return [self._setup(), self._accelerators(), *self._scaled()]
+        return [self._setup(), self._accelerators(), *self._scaling_steps()]
 
     def _setup(self) -> Step:
         title = "A custom metric reaches the HPA"
@@ -178,7 +178,7 @@ class ConformanceEvidence:
         reasons = sorted({pod.unread for pod in self._pods().values() if pod.unread})
         return [*self.unlooked, *(f"device classes of claims ({reason})" for reason in reasons)]
 
-    def _scaled(self) -> list[Step]:
+    def _scaling_steps(self) -> list[Step]:
         up, down = "The HPA scales out, and the new pods run", "The HPA scales in"
         metric = self.metric
         if metric is None:
@@ -187,12 +187,12 @@ class ConformanceEvidence:
         if rise is None:
             missing = f"no rise of the replicas was seen while {metric.name} was above target"
             return [
-                Step(up, "", missing + self._full()),
+                Step(up, "", missing + self._why_full()),
                 Step(down, "", "it has to follow a rise"),
             ]
         higher = self.looks[rise.after].hpa.current or 0
         later = range(rise.after, len(self.looks))
-        served = [at for at in later if self.looks[at].running >= higher]
+        served = [index for index in later if self.looks[index].running >= higher]
         proof = self._words(metric, rise)
         if not served:
             rose = Step(up, "", f"{proof}, but {higher} pods never ran at one time")
@@ -205,7 +205,7 @@ class ConformanceEvidence:
             return [rose, Step(down, "", missing)]
         return [rose, Step(down, self._words(metric, fall))]
 
-    def _full(self) -> str:
+    def _why_full(self) -> str:
         """Return why the HPA could not rise, if it always was at its maximum; else empty."""
         if any((look.hpa.current or 0) < look.hpa.high for look in self.looks):
             return ""
@@ -225,10 +225,10 @@ class ConformanceEvidence:
             old, new = self.looks[before].hpa.current, self.looks[after].hpa.current
             if old is None or new is None or old == new or (new > old) is not out:
                 continue
-            for at in (before, after):
-                load = self.looks[at].load(metric)
+            for index in (before, after):
+                load = self.looks[index].load(metric)
                 if load is not None and (load > 1 if out else load < 1):
-                    return _SizeChange(before, after, at)
+                    return _SizeChange(before, after, index)
         return None
 
     def _words(self, metric: ShownMetric, change: _SizeChange) -> str:

@@ -16,8 +16,8 @@ from adapter.pipeline.cluster.metricsapi import CUSTOM
 from adapter.tools.client.access import Api
 from adapter.tools.client.command import FINE
 from adapter.tools.client.errors import ClientError
-from adapter.tools.client.naming import named
-from adapter.tools.conformance.claimed import ClaimedClasses, Claims, read_claims
+from adapter.tools.client.naming import read_named
+from adapter.tools.conformance.claims import ClaimedClasses, Claims, read_claims
 from adapter.tools.conformance.evidence import ConformanceEvidence, HpaLook, ScaledPod
 from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
 
@@ -54,7 +54,7 @@ async def watch(
         ClientError: the HPA or its pods cannot be read at first.
     """
     server = str((await api.get("/version")).get("gitVersion") or "unknown")
-    simulation, unlooked = await _simulated(api)
+    simulation, unlooked = await _simulation_signs(api)
     apis = await _versions(api)
     looks: list[HpaLook] = []
     async for look in _looks(api, name, seconds, interval, sleep, clock):
@@ -89,7 +89,7 @@ async def _looks(
 
 
 async def _look(api: Api, name: str, now: float) -> HpaLook:
-    hpa = await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
+    hpa = await read_named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
     shown = decode(msgspec.json.encode(hpa))
     try:
         scale = await read_scale(api, {"metadata": {"namespace": api.namespace}, **hpa})
@@ -120,7 +120,7 @@ async def _versions(api: Api) -> list[str]:
     return [str(row.get("version")) for row in group.get("versions") or ()]
 
 
-async def _simulated(api: Api) -> tuple[list[str], list[str]]:
+async def _simulation_signs(api: Api) -> tuple[list[str], list[str]]:
     """Return the signs of a simulation, and what could not be looked at."""
     signs: list[str] = []
     unlooked: list[str] = []

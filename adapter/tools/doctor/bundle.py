@@ -72,19 +72,19 @@ def clean(text: str) -> str:
 
 def content(report: DoctorReport, facts: Facts) -> dict[str, Any]:
     """Return what is written to the file."""
-    found = report.json()
-    found.pop("source")
+    document = report.json()
+    document.pop("source")
     return {
         "version": __version__,
-        "report": _cleaned(found),
+        "report": _clean_value(document),
         "kubernetes": _of(facts.version, lambda pair: f"{pair[0]}.{pair[1]}"),
         "nodes": _of(facts.nodes, lambda rows: [_node(row, facts) for row in rows]),
-        "pods": _of(facts.pods, lambda _: [_pod(each) for each in _relevant(facts)]),
+        "pods": _of(facts.pods, lambda _: [_pod(pod) for pod in _relevant_pods(facts)]),
         "hpas": _of(facts.hpas, lambda rows: [_hpa(row) for row in rows]),
         "apiservices": _of(facts.apiservices, lambda rows: [_apiservice(row) for row in rows]),
         "exporter_pages": _of(facts.pages, lambda rows: [_page(row) for row in rows.values()]),
         "server_pages": _of(facts.server_pages, lambda rows: [_page(row) for row in rows.values()]),
-        "self_metrics": _of(facts.self_pages, lambda rows: [_own(row) for row in rows]),
+        "self_metrics": _of(facts.self_pages, lambda rows: [_own_page(row) for row in rows]),
         "adapter": _of(facts.release, _release),
         "nodepool": _of(facts.nodepool, _release),
     }
@@ -109,13 +109,13 @@ def _of(fact: Fact[T], form: Any) -> Any:
         return {"unread": clean(str(error))}
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [_cleaned(each) for each in value]
+        return [_clean_value(part) for part in value]
     if isinstance(value, dict):
-        return {key: _cleaned(each) for key, each in value.items()}
+        return {key: _clean_value(part) for key, part in value.items()}
     return value
 
 
@@ -129,19 +129,19 @@ def _node(node: SeenNode, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _relevant(facts: Facts) -> Iterable[SeenPod]:
+def _relevant_pods(facts: Facts) -> Iterable[SeenPod]:
     """Return the pods with GPUs, exporters, servers and the adapter's own pods, once each."""
-    found = {each.key: each for each in facts.gpu_pods}
-    found |= {each.key: each for each, _ in exporters(facts)}
+    pods = {pod.key: pod for pod in facts.gpu_pods}
+    pods |= {pod.key: pod for pod, _ in exporters(facts)}
     servers = facts.server_pages.value or {}
-    found |= {each.key: each for each in facts.pods.read() if each.key in servers}
+    pods |= {pod.key: pod for pod in facts.pods.read() if pod.key in servers}
     for release in (facts.release.value, facts.nodepool.value):
-        found |= {each.key: each for each in (release.pods if release else ())}
-    return found.values()
+        pods |= {pod.key: pod for pod in (release.pods if release else ())}
+    return pods.values()
 
 
-def _pod(each: SeenPod) -> dict[str, Any]:
-    pod = each.pod
+def _pod(seen_pod: SeenPod) -> dict[str, Any]:
+    pod = seen_pod.pod
     return {
         "namespace": pod.ref.namespace,
         "name": pod.ref.name,
@@ -163,7 +163,7 @@ def _pod(each: SeenPod) -> dict[str, Any]:
                     if _VARIABLES.fullmatch(row.name) and _SWITCH.fullmatch(row.value)
                 },
             }
-            for container in each.spec.containers
+            for container in seen_pod.spec.containers
         ],
         "statuses": [
             {
@@ -171,7 +171,7 @@ def _pod(each: SeenPod) -> dict[str, Any]:
                 "restarts": status.restart_count,
                 "waiting": status.state.waiting.reason if status.state.waiting else None,
             }
-            for status in each.status.container_statuses
+            for status in seen_pod.status.container_statuses
         ],
     }
 
@@ -200,20 +200,21 @@ def _hpa(hpa: Hpa) -> dict[str, Any]:
 def _rules(rules: Any) -> Any:
     if not isinstance(rules, Mapping):
         return None
-    kept = {key: rules[key] for key in _BEHAVIOR if key in rules}
-    if isinstance(kept.get("policies"), list):
-        rows = [row for row in kept["policies"] if isinstance(row, Mapping)]
-        kept["policies"] = [{key: row.get(key) for key in _POLICY} for row in rows]
-    return kept
+    behavior = {key: rules[key] for key in _BEHAVIOR if key in rules}
+    if isinstance(behavior.get("policies"), list):
+        rows = [row for row in behavior["policies"] if isinstance(row, Mapping)]
+        behavior["policies"] = [{key: row.get(key) for key in _POLICY} for row in rows]
+    return behavior
 
 
-def _apiservice(each: Any) -> dict[str, Any]:
-    service = each.spec.service
+def _apiservice(apiservice: Any) -> dict[str, Any]:
+    service = apiservice.spec.service
     conditions = [
-        [row.type, row.status, row.reason, clean(row.message)] for row in each.status.conditions
+        [row.type, row.status, row.reason, clean(row.message)]
+        for row in apiservice.status.conditions
     ]
     return {
-        "name": each.metadata.name,
+        "name": apiservice.metadata.name,
         "service": [service.namespace, service.name] if service else None,
         "conditions": conditions if service else [],
     }
@@ -237,11 +238,11 @@ def _page(page: ExporterPage) -> dict[str, Any]:
     }
 
 
-def _own(page: Any) -> dict[str, Any]:
+def _own_page(page: Any) -> dict[str, Any]:
     rows = sorted(page.samples.items())
     return {
         "pod": page.pod,
-        "samples": [[name, _cleaned(dict(labels)), value] for (name, labels), value in rows],
+        "samples": [[name, _clean_value(dict(labels)), value] for (name, labels), value in rows],
     }
 
 
@@ -268,7 +269,7 @@ def _settings(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, tuple | list):
-        return [_settings(each) for each in value]
+        return [_settings(part) for part in value]
     if isinstance(value, str) and (not value or str(value) in _WORDS):
         return str(value)
     return "[set]" if value else None

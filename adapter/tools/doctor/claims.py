@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from adapter.pipeline.cluster.gpuresources import known_other
+from adapter.pipeline.cluster.gpuresources import is_known_other
 
 RESOURCE: Final = "/apis/resource.k8s.io/v1"
 """Path of the API."""
@@ -27,9 +27,9 @@ class SeenClaim(NamedTuple):
 
         None if the names of all drivers are known to be of other devices, such as network cards.
         """
-        if self.drivers and all(map(known_other, self.drivers)):
+        if self.drivers and all(map(is_known_other, self.drivers)):
             return frozenset()
-        return frozenset(name for name in self.classes if not known_other(name))
+        return frozenset(name for name in self.classes if not is_known_other(name))
 
 
 def read_claim(content: Mapping[str, Any]) -> SeenClaim:
@@ -37,14 +37,14 @@ def read_claim(content: Mapping[str, Any]) -> SeenClaim:
     namespace = content["metadata"].get("namespace") or "default"
     status = content.get("status") or {}
     allocation = (status.get("allocation") or {}).get("devices") or {}
-    drivers = {str(each.get("driver") or "") for each in allocation.get("results") or ()}
+    drivers = {str(device.get("driver") or "") for device in allocation.get("results") or ()}
     classes: set[str] = set()
     for request in ((content.get("spec") or {}).get("devices") or {}).get("requests") or ():
         choices = request.get("firstAvailable") or [request.get("exactly") or request]
         classes |= {str(choice.get("deviceClassName") or "") for choice in choices}
-    holders = (each for each in status.get("reservedFor") or () if each.get("resource") == "pods")
+    holders = (row for row in status.get("reservedFor") or () if row.get("resource") == "pods")
     return SeenClaim(
-        frozenset(f"{namespace}/{each.get('name')}" for each in holders),
+        frozenset(f"{namespace}/{holder.get('name')}" for holder in holders),
         frozenset(classes - {""}),
         frozenset(drivers - {""}),
     )
@@ -57,6 +57,6 @@ def of_other_devices(claims: Iterable[SeenClaim], pod: str) -> bool:
         claims: of the cluster.
         pod: ``namespace/name``.
     """
-    own = [claim for claim in claims if pod in claim.pods]
-    makers = {maker for claim in own for maker in claim.classes | claim.drivers}
-    return bool(makers) and all(map(known_other, makers))
+    pod_claims = [claim for claim in claims if pod in claim.pods]
+    makers = {maker for claim in pod_claims for maker in claim.classes | claim.drivers}
+    return bool(makers) and all(map(is_known_other, makers))

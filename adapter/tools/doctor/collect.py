@@ -34,7 +34,7 @@ from adapter.pipeline.cluster.objects import (
     decode,
     read,
 )
-from adapter.pipeline.cluster.podobjects import counted, decode_pod
+from adapter.pipeline.cluster.podobjects import decode_pod, recount_gpus
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload, decode_workload
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
@@ -42,11 +42,11 @@ from adapter.tools.doctor import release, rights, rulesfile, scrapes
 from adapter.tools.doctor.claims import RESOURCE, read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Clocks, Fact, Facts, UnreadError
-from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
+from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct_fetcher
 from adapter.tools.doctor.release import Release
-from adapter.tools.doctor.rights import unread
+from adapter.tools.doctor.rights import unread_error
 from adapter.tools.doctor.scalers import read_hpa
-from adapter.tools.doctor.withoutvalue import read_without_value
+from adapter.tools.doctor.valuelesspods import read_without_value
 from adapter.tools.explain.causefacts import NODECLAIMS
 from adapter.tools.explain.scaledfacts import services_at
 from apiservice.runtime.jsontext import UNREADABLE
@@ -106,41 +106,49 @@ class Collector:
             "groups": self.fact(self._groups),
             "clocks": self.fact(self._clocks),
             "authentication": self.fact(self._authentication),
-            "apiservices": self.objects("/apis/apiregistration.k8s.io/v1/apiservices", ApiService),
-            "nodes": self.objects("/api/v1/nodes", SeenNode),
-            "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
-            "pods": self.listed("/api/v1/pods", decode_pod),
+            "apiservices": self.list_objects(
+                "/apis/apiregistration.k8s.io/v1/apiservices", ApiService
+            ),
+            "nodes": self.list_objects("/api/v1/nodes", SeenNode),
+            "leases": self.list_objects(
+                f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease
+            ),
+            "pods": self.list_pages("/api/v1/pods", decode_pod),
             "workloads": self._workloads(),
             "replicasets": self._replicasets(),
             "events": self._some_events(self._of_users("/api/v1", "events"), _EVENTS),
             "node_events": self._some_events(
                 UNSPACED_EVENTS, ("type=Warning", "reason=DisruptionBlocked")
             ),
-            "node_claims": self.optional(NODECLAIMS, partial(decode, kind=SeenNodeClaim)),
-            "budgets": self.objects(BUDGETS, SeenBudget),
-            "slices": self.optional(_SLICES, partial(decode, kind=ResourceSlice)),
+            "node_claims": self.list_optional(NODECLAIMS, partial(decode, kind=SeenNodeClaim)),
+            "budgets": self.list_objects(BUDGETS, SeenBudget),
+            "slices": self.list_optional(_SLICES, partial(decode, kind=ResourceSlice)),
             "controller_seen": self.fact(self._controller_seen),
-            "daemonsets": self.listed("/apis/apps/v1/daemonsets", _whole(read_daemonset)),
-            "hpas": self.listed(
+            "daemonsets": self.list_pages("/apis/apps/v1/daemonsets", _whole(read_daemonset)),
+            "hpas": self.list_pages(
                 self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), _whole(read_hpa)
             ),
-            "claims": self.optional(self._of_users(RESOURCE, "resourceclaims"), _whole(read_claim)),
-            "scaledobjects": self.optional(
+            "claims": self.list_optional(
+                self._of_users(RESOURCE, "resourceclaims"), _whole(read_claim)
+            ),
+            "scaledobjects": self.list_optional(
                 self._of_users(SCALEDOBJECTS, "scaledobjects"), _whole(read_scaledobject)
             ),
-            "volume_claims": self.objects(
+            "volume_claims": self.list_objects(
                 self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
             ),
-            "policies": self.optional(_POLICIES, partial(decode, kind=ClusterPolicy)),
-            "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
-            "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
+            "policies": self.list_optional(_POLICIES, partial(decode, kind=ClusterPolicy)),
+            "priorityclasses": self.list_objects(
+                f"{_SCHEDULING}/priorityclasses", SeenPriorityClass
+            ),
+            "quotas": self.list_objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
         await self._fill(facts, reads)
         facts.release = await self._release(facts, release.SERVE)
         facts.nodepool = await self._release(facts, release.NODEPOOL)
         if facts.pods.known:
             resources = facts.gpu_resources
-            facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
+            facts.pods = Fact([recount_gpus(pod, resources) for pod in facts.pods.read()])
         await self._look_further(facts)
         return facts
 
@@ -150,32 +158,34 @@ class Collector:
         return f"{prefix}{within}/{plural}"
 
     async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
-        found = await asyncio.gather(*reads.values())
-        for name, value in zip(reads, found, strict=True):
+        values = await asyncio.gather(*reads.values())
+        for name, value in zip(reads, values, strict=True):
             setattr(facts, name, value)
 
     async def _look_further(self, facts: Facts) -> None:
         """Read what depends on the objects: pages, rights, values."""
-        own = facts.release.value
-        async with direct() as near:
+        own_release = facts.release.value
+        async with direct_fetcher() as near:
             fetcher: Fetcher = near if self.inside else ProxyFetcher(self.api)
             reads: dict[str, Awaitable[Fact[Any]]] = {
                 "hpa_rights": self.fact(lambda: rights.hpa_reviews(self.api)),
-                "own_rights": self.fact(lambda: rights.own_reviews(self.api, own)),
+                "own_rights": self.fact(lambda: rights.own_reviews(self.api, own_release)),
                 "pages": self.fact(lambda: scrapes.exporter_pages(fetcher, facts, self.notes)),
                 "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
                 "autoscaler": self.fact(lambda: self._autoscaler(facts)),
                 "scalers": self.fact(lambda: self._scalers(facts)),
-                "measured": self.fact(lambda: self._measured(facts)),
-                "without_value": self.listed(
+                "measured": self.fact(lambda: self._measured_pods(facts)),
+                "without_value": self.list_pages(
                     f"{VIEW}/gpupods", _whole(read_without_value), "measured=false"
                 ),
             }
-            if own is not None:
-                reads["delegate_rights"] = self.fact(lambda: rights.delegate_reviews(self.api, own))
-                reads["rules"] = self.fact(lambda: rulesfile.read_rules_of(self.api, own))
+            if own_release is not None:
+                reads["delegate_rights"] = self.fact(
+                    lambda: rights.delegate_reviews(self.api, own_release)
+                )
+                reads["rules"] = self.fact(lambda: rulesfile.read_rules_of(self.api, own_release))
                 inside = near if self.inside else None
-                look = partial(scrapes.self_pages, inside, fetcher, facts, own)
+                look = partial(scrapes.self_pages, inside, fetcher, facts, own_release)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
                 # Here: it loads the library that reads a store.
@@ -197,8 +207,8 @@ class Collector:
         try:
             data = read(await self.api.get(path), ConfigMap).data if wanted else {}
         except (ClientError, msgspec.ValidationError) as error:
-            said = unread(error) if isinstance(error, ClientError) else error
-            return Fact(release.release(workload, pods, None, str(said)))
+            problem = unread_error(error) if isinstance(error, ClientError) else error
+            return Fact(release.release(workload, pods, None, str(problem)))
         return Fact(release.release(workload, pods, data))
 
     async def _autoscaler(self, facts: Facts) -> str:
@@ -216,14 +226,14 @@ class Collector:
         return "cluster-autoscaler"
 
     async def _scalers(self, facts: Facts) -> Mapping[str, SeenScaler]:
-        addresses = {at for row in facts.scaledobjects.read() for at in addresses_of(row)}
+        addresses = {address for row in facts.scaledobjects.read() for address in addresses_of(row)}
         return await services_at(self.api, sorted(addresses)[:_ADDRESSES])
 
-    async def _measured(self, facts: Facts) -> Mapping[str, frozenset[str]]:
-        namespaces = sorted({each.pod.ref.namespace for each in facts.gpu_pods})
+    async def _measured_pods(self, facts: Facts) -> Mapping[str, frozenset[str]]:
+        namespaces = sorted({pod.pod.ref.namespace for pod in facts.gpu_pods})
         if len(namespaces) > _NAMESPACES:
             self.notes.append(f"values were read in {_NAMESPACES} of {len(namespaces)} namespaces")
-        found = {}
+        measured = {}
         for namespace in namespaces[:_NAMESPACES]:
             try:
                 values = read_values(await self.api.get(pods_path(namespace, "gpu_utilization")))
@@ -231,8 +241,8 @@ class Collector:
                 if error.status != 404:
                     raise
                 values = []
-            found[namespace] = frozenset(value.name for value in values)
-        return found
+            measured[namespace] = frozenset(value.name for value in values)
+        return measured
 
     async def fact(self, look: Callable[[], Awaitable[T]]) -> Fact[T]:
         """Return the result of a read, or why it failed."""
@@ -241,19 +251,21 @@ class Collector:
         except UnreadError as error:
             return Fact(unread=error)
         except ClientError as error:
-            return Fact(unread=unread(error))
+            return Fact(unread=unread_error(error))
 
-    async def objects(self, path: str, kind: type[T]) -> Fact[Sequence[T]]:
+    async def list_objects(self, path: str, kind: type[T]) -> Fact[Sequence[T]]:
         """List objects of one kind."""
-        return await self.listed(path, partial(decode, kind=kind))
+        return await self.list_pages(path, partial(decode, kind=kind))
 
-    async def optional(self, path: str, reads: Callable[[msgspec.Raw], T]) -> Fact[Sequence[T]]:
+    async def list_optional(
+        self, path: str, reads: Callable[[msgspec.Raw], T]
+    ) -> Fact[Sequence[T]]:
         """List objects of a kind that a cluster may not have."""
-        found = await self.listed(path, reads)
-        missing = found.unread is not None and found.unread.status == 404
-        return Fact(()) if missing else found
+        rows = await self.list_pages(path, reads)
+        missing = rows.unread is not None and rows.unread.status == 404
+        return Fact(()) if missing else rows
 
-    async def listed(
+    async def list_pages(
         self, path: str, reads: Callable[[msgspec.Raw], T], fields: str = ""
     ) -> Fact[Sequence[T]]:
         """List objects in pages, each decoded before the next page is read."""
@@ -277,30 +289,30 @@ class Collector:
 
     async def _workloads(self) -> Fact[Sequence[SeenWorkload]]:
         kinds = {"deployments": "Deployment", "statefulsets": "StatefulSet"}
-        found: list[SeenWorkload] = []
+        workloads: list[SeenWorkload] = []
         for plural, kind in kinds.items():
-            rows = await self.listed(f"/apis/apps/v1/{plural}", partial(decode_workload, kind))
+            rows = await self.list_pages(f"/apis/apps/v1/{plural}", partial(decode_workload, kind))
             if rows.unread is not None:
                 return Fact(unread=rows.unread)
-            found += rows.read()
-        return Fact(found)
+            workloads += rows.read()
+        return Fact(workloads)
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
         path = self._of_users("/apis/apps/v1", "replicasets")
-        found = await self.listed(path, partial(decode_workload, "ReplicaSet"))
-        if found.unread is not None:
-            return found
-        return Fact([row for row in found.read() if row.spec.replicas > 0])
+        rows = await self.list_pages(path, partial(decode_workload, "ReplicaSet"))
+        if rows.unread is not None:
+            return rows
+        return Fact([row for row in rows.read() if row.spec.replicas > 0])
 
     async def _some_events(self, path: str, kinds: Sequence[str]) -> Fact[Sequence[SeenEvent]]:
-        found: list[SeenEvent] = []
+        events: list[SeenEvent] = []
         for which in kinds:
-            rows = await self.listed(path, partial(decode, kind=SeenEvent), which)
+            rows = await self.list_pages(path, partial(decode, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows
-            found += rows.read()
-        return Fact(found)
+            events += rows.read()
+        return Fact(events)
 
     async def _controller_seen(self) -> float | None:
         try:
@@ -315,7 +327,7 @@ class Collector:
         answer = await self.api.get("/apis")
         return {
             str(group.get("name")): frozenset(
-                str(each.get("version")) for each in group.get("versions") or ()
+                str(version.get("version")) for version in group.get("versions") or ()
             )
             for group in answer.get("groups") or ()
         }
@@ -329,12 +341,12 @@ class Collector:
 
     async def _authentication(self) -> Mapping[str, str]:
         try:
-            found = await self.api.get(AUTHENTICATION)
+            configmap = await self.api.get(AUTHENTICATION)
         except ClientError as error:
             if error.status == 404:
                 return {}
             raise
-        data: Any = found.get("data") or {}
+        data: Any = configmap.get("data") or {}
         return {str(key): str(value) for key, value in data.items()}
 
 

@@ -14,8 +14,8 @@ from adapter.tools.client.options import (
     ClientOptions,
     Duration,
     ends,
-    everywhere,
-    joined,
+    join_options,
+    looks_everywhere,
     namespace_option,
 )
 
@@ -43,7 +43,7 @@ _LONGEST = 86400.0
     metavar="ID|SECTION",
     help="Run one check, such as GMA404, or those of a section, such as hpas; may be repeated.",
 )
-@joined(
+@join_options(
     namespace_option(
         "HPAs, ScaledObjects and servers of one namespace, with all that concerns every namespace "
         "[all: the checks are of a cluster]."
@@ -102,7 +102,7 @@ def doctor(
       gpu-metrics-adapter doctor -f manifests/
       helm template chart/ | gpu-metrics-adapter doctor -f -
     """
-    everywhere(namespace, all_namespaces)
+    looks_everywhere(namespace, all_namespaces)
     if given["verbose"] and given["quiet"]:
         raise click.UsageError("-v and -q exclude each other: remove one of them")
     if given["wait"] and given["files"]:
@@ -119,4 +119,4 @@ def doctor(
     access = ClientOptions(
         kubeconfig, context, namespace, output, as_user=as_user, as_groups=as_groups
     )
-    run.check(run.DoctorOptions(access, only=run.chosen(only), **given))
+    run.check(run.DoctorOptions(access, only=run.choose_checks(only), **given))

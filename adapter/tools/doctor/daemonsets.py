@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.cluster.changes import ChangedObject, add_tolerations, edit
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.managers import Manager, manager_of
 from adapter.pipeline.cluster.nodeaffinity import matches
 from adapter.pipeline.cluster.objects import SeenNode
@@ -54,8 +54,8 @@ def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
     """Read a DaemonSet; raises msgspec.ValidationError, or KeyError without a template."""
     meta, template = content["metadata"], content["spec"]["template"]
     namespace, name = str(meta.get("namespace") or "default"), str(meta["name"])
-    named = {**(template.get("metadata") or {}), "namespace": namespace, "name": name}
-    pod = read_pod({"metadata": named, "spec": template.get("spec") or {}})
+    pod_meta = {**(template.get("metadata") or {}), "namespace": namespace, "name": name}
+    pod = read_pod({"metadata": pod_meta, "spec": template.get("spec") or {}})
     return SeenDaemonSet(
         namespace,
         name,
@@ -73,7 +73,7 @@ def obstacle(daemonset: SeenDaemonSet, node: SeenNode, of: ChangedObject) -> Obs
     Args:
         of: the DaemonSet as an object to change.
     """
-    lacks = [*_unselected(daemonset, node), *_unmatched(daemonset, node)]
+    lacks = [*_selector_lacks(daemonset, node), *_affinity_lacks(daemonset, node)]
     if lacks:
         return _of_labels(daemonset, node, lacks, of)
     taints = [taint for taint in node.taints if _repels(taint, daemonset)]
@@ -94,20 +94,20 @@ class _Lack(NamedTuple):
     """Argument of ``kubectl label``; empty if the label is not one to set."""
 
 
-def _unselected(daemonset: SeenDaemonSet, node: SeenNode) -> Iterator[_Lack]:
+def _selector_lacks(daemonset: SeenDaemonSet, node: SeenNode) -> Iterator[_Lack]:
     for key, value in sorted(daemonset.selector.items()):
         if node.metadata.labels.get(key) != value:
-            yield _Lack(f"{key}={value}", _settable(key, f"{key}={value}"))
+            yield _Lack(f"{key}={value}", _settable_change(key, f"{key}={value}"))
 
 
-def _unmatched(daemonset: SeenDaemonSet, node: SeenNode) -> Sequence[_Lack]:
+def _affinity_lacks(daemonset: SeenDaemonSet, node: SeenNode) -> Sequence[_Lack]:
     """Return what the node lacks for the term of the affinity that lacks least."""
     labels, fields = node.metadata.labels, {"metadata.name": node.name}
     terms = []
     for term in daemonset.terms:
         rows = [row for row in term.get("matchExpressions") or () if not matches(row, labels)]
-        named = [row for row in term.get("matchFields") or () if not matches(row, fields)]
-        terms.append([*map(_of_row, rows), *(_Lack(_words(row), "") for row in named)])
+        field_rows = [row for row in term.get("matchFields") or () if not matches(row, fields)]
+        terms.append([*map(_of_row, rows), *(_Lack(_words(row), "") for row in field_rows)])
     return min(terms, key=len, default=[])
 
 
@@ -119,7 +119,7 @@ def _of_row(row: Mapping[str, Any]) -> _Lack:
         "NotIn": f"{key}-",
         "DoesNotExist": f"{key}-",
     }.get(str(row["operator"]), "")
-    return _Lack(_words(row), _settable(key, change))
+    return _Lack(_words(row), _settable_change(key, change))
 
 
 def _words(row: Mapping[str, Any]) -> str:
@@ -128,9 +128,9 @@ def _words(row: Mapping[str, Any]) -> str:
     return f"{text} [{values}]" if values else text
 
 
-def _settable(key: str, change: str) -> str:
+def _settable_change(key: str, change: str) -> str:
     domain = key.rpartition("/")[0]
-    system = any(domain == each or domain.endswith(f".{each}") for each in _SYSTEM)
+    system = any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _SYSTEM)
     return "" if system else change
 
 
@@ -138,17 +138,17 @@ def _of_labels(
     daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack], of: ChangedObject
 ) -> Obstacle:
     keys = [lack.change.partition("=")[0].removesuffix("-") for lack in lacks]
-    own = [f"{key}={node.metadata.labels[key]}" for key in keys if key in node.metadata.labels]
-    has = f"has {', '.join(own)}" if own else "has no such label"
+    labels = [f"{key}={node.metadata.labels[key]}" for key in keys if key in node.metadata.labels]
+    has = f"has {', '.join(labels)}" if labels else "has no such label"
     wanted = " and ".join(lack.text for lack in lacks)
-    said = f"DaemonSet {daemonset.key} runs only on nodes with {wanted}, and {node.name} {has}"
+    text = f"DaemonSet {daemonset.key} runs only on nodes with {wanted}, and {node.name} {has}"
     if not all(lack.change for lack in lacks):
         words = "correct the node selector or the affinity"
-        return Obstacle(said, f"{words} of the DaemonSet", lasting(of, edit(of, words)))
+        return Obstacle(text, f"{words} of the DaemonSet", make_lasting(of, edit(of, words)))
     changes = " ".join(shlex.quote(lack.change) for lack in lacks)
-    overwrite = " --overwrite" if own and "=" in changes else ""
+    overwrite = " --overwrite" if labels and "=" in changes else ""
     fix = "if the exporter belongs on the node, change the node's labels"
-    return Obstacle(said, fix, f"kubectl label node {shlex.quote(node.name)} {changes}{overwrite}")
+    return Obstacle(text, fix, f"kubectl label node {shlex.quote(node.name)} {changes}{overwrite}")
 
 
 def _repels(taint: Taint, daemonset: SeenDaemonSet) -> bool:
@@ -156,12 +156,12 @@ def _repels(taint: Taint, daemonset: SeenDaemonSet) -> bool:
 
 
 def _of_taints(daemonset: SeenDaemonSet, taints: Sequence[Taint], of: ChangedObject) -> Obstacle:
-    named = ", ".join(map(str, taints))
+    names = ", ".join(map(str, taints))
     rows = [{"key": t.key, "operator": "Exists", "effect": t.effect} for t in taints]
     plural = "s" if len(taints) > 1 else ""
     change = add_tolerations(of, rows, first=not daemonset.tolerations)
     return Obstacle(
-        f"DaemonSet {daemonset.key} does not tolerate the taint{plural} {named} of the node",
+        f"DaemonSet {daemonset.key} does not tolerate the taint{plural} {names} of the node",
         f"{change.words} to the DaemonSet",
-        lasting(of, change),
+        make_lasting(of, change),
     )

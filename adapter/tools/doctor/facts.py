@@ -34,7 +34,7 @@ from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage
 from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rulesfile import SeenRules
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 
 T = TypeVar("T")
 
@@ -160,8 +160,8 @@ class SelfPage(NamedTuple):
     def by_labels(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
         """Return the values of a name by some labels."""
         return {
-            tuple(dict(given).get(label, "") for label in labels): value
-            for (series, given), value in self.samples.items()
+            tuple(dict(pairs).get(label, "") for label in labels): value
+            for (series, pairs), value in self.samples.items()
             if series == name
         }
 
@@ -288,11 +288,11 @@ class Facts:
         Args:
             of: the facts that it depends on.
         """
-        known = self.computed.get(compute)
-        if known is None or any(one is not other for one, other in zip(known[0], of, strict=True)):
-            known = self.computed[compute] = (of, compute(self))
-        found: T = known[1]
-        return found
+        entry = self.computed.get(compute)
+        if entry is None or any(old is not new for old, new in zip(entry[0], of, strict=True)):
+            entry = self.computed[compute] = (of, compute(self))
+        value: T = entry[1]
+        return value
 
     @property
     def settings(self) -> Settings:
@@ -305,7 +305,7 @@ class Facts:
         """The resources that stand for a GPU by the adapter's settings."""
         return GpuResources(self.settings.cluster.gpu_resources)
 
-    def live(self) -> None:
+    def require_cluster(self) -> None:
         """Raise UnreadError unless a cluster was read."""
         if self.offline:
             _OFF.read()
@@ -318,10 +318,10 @@ class Facts:
         contradict it.
         """
         pages = (self.pages.value or {}).values() if self.pages.known else ()
-        named = frozenset[str]().union(*(page.named for page in pages))
+        named_pods = frozenset[str]().union(*(page.named for page in pages))
         return [
-            each
-            for each in self.pods.read()
-            if each.pod.holds_gpu or (each.pod.may_hold_gpu and each.key in named)
-            if not each.pod.finished
+            pod
+            for pod in self.pods.read()
+            if pod.pod.holds_gpu or (pod.pod.may_hold_gpu and pod.key in named_pods)
+            if not pod.pod.finished
         ]

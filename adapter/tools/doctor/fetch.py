@@ -104,18 +104,18 @@ class ProxyFetcher:
         if place.strays:
             return Fetched(0, b"", error="its path has .., and is not requested", unread=True)
         try:
-            found = await self._api.page(place.proxy, most)
+            answer = await self._api.page(place.proxy, most)
         except ClientError as error:
             # The API server answers other requests, so a late answer is the pod's.
             return Fetched(0, b"", error=error.brief, unread="in time" not in error.brief)
-        said = _status(found)
-        if said is None:
-            return Fetched(found.status, found.body, found.complete)
-        if found.status == 403 and await self._may_not(place):
-            raise ClientError(f"GET {place.proxy}: 403 {said}", 403)
-        if found.status == 503 and said.startswith(_PROXY_ERROR):
-            return Fetched(0, b"", error=said.partition(": ")[2] or said)
-        text = f"the API server does not forward the request: {found.status} {said}"
+        message = _status(answer)
+        if message is None:
+            return Fetched(answer.status, answer.body, answer.complete)
+        if answer.status == 403 and await self._may_not(place):
+            raise ClientError(f"GET {place.proxy}: 403 {message}", 403)
+        if answer.status == 503 and message.startswith(_PROXY_ERROR):
+            return Fetched(0, b"", error=message.partition(": ")[2] or message)
+        text = f"the API server does not forward the request: {answer.status} {message}"
         return Fetched(0, b"", error=text, unread=True)
 
     async def _may_not(self, place: Place) -> bool:
@@ -159,7 +159,7 @@ class DirectFetcher:
                 asyncio.timeout(SECONDS),
                 client.send("GET", url, headers=headers, server_name=host) as response,
             ):
-                return await _bounded(response, most)
+                return await _read_bounded(response, most)
         except (RequestError, OSError, ValueError) as error:
             return Fetched(0, b"", error=str(failure_of(error)))
 
@@ -173,7 +173,7 @@ class DirectFetcher:
         return client
 
 
-async def _bounded(response: httpx.Response, most: int) -> Fetched:
+async def _read_bounded(response: httpx.Response, most: int) -> Fetched:
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         text = f"Content-Encoding {encoding[:40]!r} was not requested"
@@ -187,7 +187,7 @@ async def _bounded(response: httpx.Response, most: int) -> Fetched:
 
 
 @asynccontextmanager
-async def direct() -> AsyncIterator[DirectFetcher]:
+async def direct_fetcher() -> AsyncIterator[DirectFetcher]:
     """Yield a fetcher for addresses that this process reaches."""
     fetcher = DirectFetcher()
     try:
@@ -198,8 +198,8 @@ async def direct() -> AsyncIterator[DirectFetcher]:
 
 async def speaks_tls(fetcher: Fetcher, place: Place, answer: Fetched) -> bool:
     """Return whether a port that failed over plain HTTP answers with TLS."""
-    said = answer.error or answer.body[:512].decode("utf-8", "replace")
-    if answer.status not in (0, 400) or not any(word in said for word in _TLS):
+    text = answer.error or answer.body[:512].decode("utf-8", "replace")
+    if answer.status not in (0, 400) or not any(word in text for word in _TLS):
         return False
     return (await fetcher.fetch(place.secure, 1 << 12)).status > 0
 
@@ -211,13 +211,13 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
-def _status(found: BoundedAnswer) -> str | None:
+def _status(answer: BoundedAnswer) -> str | None:
     """Return the message of a Status, by which the API server itself answers; None for others."""
-    if found.status < 400:
+    if answer.status < 400:
         return None
     try:
-        status = msgspec.json.decode(found.body, type=_Status)
+        status = msgspec.json.decode(answer.body, type=_Status)
     except UNREADABLE:
         return None
-    ours = (status.kind, status.api_version, status.code) == ("Status", "v1", found.status)
+    ours = (status.kind, status.api_version, status.code) == ("Status", "v1", answer.status)
     return " ".join(status.message.split())[:_SHOWN] if ours else None

@@ -11,7 +11,7 @@ from adapter.pipeline.cluster.podselection import selector_of
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
-from adapter.tools.doctor.scaled import target_of
+from adapter.tools.doctor.scaletargets import target_of
 
 T = TypeVar("T")
 
@@ -22,31 +22,31 @@ def hpa_causes(facts: Facts) -> list[tuple[Hpa, Cause]]:
     Raises:
         UnreadError: HPAs, workloads or pods were not read, or there is no cluster.
     """
-    facts.live()
+    facts.require_cluster()
     if facts.found_causes is None:
-        facts.found_causes = list(_found(facts))
+        facts.found_causes = list(_find_causes(facts))
     return facts.found_causes
 
 
-def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
+def _find_causes(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
     around = cluster(facts)
     names = servedmetrics.metrics(facts.settings)
     elsewhere: dict[tuple[str, str], list[KubeKey]] = {}
-    for each in facts.workloads.read():
-        meta = each.metadata
-        place = KubeKey(meta.namespace, each.kind, meta.name)
-        elsewhere.setdefault((each.kind, meta.name), []).append(place)
+    for workload in facts.workloads.read():
+        meta = workload.metadata
+        place = KubeKey(meta.namespace, workload.kind, meta.name)
+        elsewhere.setdefault((workload.kind, meta.name), []).append(place)
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
         if not concerns(hpa, target, names, facts.gpu_resources):
             continue
         lost = target is None and hpa.kind in _READ
         others = elsewhere.get((hpa.kind, hpa.target), []) if lost else []
-        own = around.beside(others)
+        hpa_facts = around.with_elsewhere(others)
         selector = selector_of(target) if target is not None else None
         replicas = target.spec.replicas if target is not None else None
         scaled = scaler_of(hpa.manifest)
-        for cause in causes_of(own, scaled, replicas=replicas, selector=selector):
+        for cause in causes_of(hpa_facts, scaled, replicas=replicas, selector=selector):
             yield hpa, cause
 
 
@@ -56,22 +56,22 @@ _READ = ("Deployment", "StatefulSet")
 
 def cluster(facts: Facts) -> ClusterFacts:
     """Return the facts of the cluster as causes need them; raises UnreadError."""
-    rows = _known(facts.apiservices)
+    rows = _known_objects(facts.apiservices)
     return ClusterFacts(
         facts.now,
-        workloads=[*facts.workloads.read(), *_known(facts.replicasets)],
+        workloads=[*facts.workloads.read(), *_known_objects(facts.replicasets)],
         pods=facts.pods.read(),
-        events=_known(facts.events) + _known(facts.node_events),
-        claims=_known(facts.node_claims),
+        events=_known_objects(facts.events) + _known_objects(facts.node_events),
+        claims=_known_objects(facts.node_claims),
         nodes=facts.nodes.value if facts.nodes.known else None,
         slices=facts.slices.value if facts.slices.known else None,
         resources=facts.gpu_resources,
-        apiservices={each.metadata.name: each for each in rows} or None,
+        apiservices={apiservice.metadata.name: apiservice for apiservice in rows} or None,
         controller_seen=facts.controller_seen.value if facts.controller_seen.known else None,
     )
 
 
-def _known(fact: Fact[Sequence[T]]) -> list[T]:
+def _known_objects(fact: Fact[Sequence[T]]) -> list[T]:
     return list(fact.value or ()) if fact.known else []
 
 

@@ -72,15 +72,15 @@ class Manifests:
             facts.quotas = Fact(self.quotas)
         return facts
 
-    def _rules(self, found: Release | None) -> Fact[SeenRules | None]:
-        place = rulesfile.mounted(found) if found else None
-        if place is None or found is None:
+    def _rules(self, own_release: Release | None) -> Fact[SeenRules | None]:
+        place = rulesfile.find_mounted_rules(own_release) if own_release else None
+        if place is None or own_release is None:
             return Fact(None)
         data = next((m.data for m in self.configmaps if m.metadata.name == place.configmap), None)
         if data is None:
             text = f"no ConfigMap {place.configmap} in the files"
             return Fact(unread=UnreadError(text, expected=True))
-        return Fact(rulesfile.seen_rules(place, data, found))
+        return Fact(rulesfile.seen_rules(place, data, own_release))
 
     def _release(self, name: str) -> Any:
         workload = release.find(self.workloads, name)
@@ -97,34 +97,34 @@ def read_files(paths: Sequence[Path]) -> Manifests:
     Raises:
         ClientError: nothing could be read.
     """
-    found = Manifests()
-    files = list(_files(paths, found))
+    manifests = Manifests()
+    files = list(_files(paths, manifests))
     for file in files[:MOST_FILES]:
-        for obj in _documents(file, found):
-            _add(found, obj, str(file))
+        for obj in _documents(file, manifests):
+            _add(manifests, obj, str(file))
     if len(files) > MOST_FILES:
-        found.notes.append(f"only the first {MOST_FILES} of {len(files)} files were read")
-    if found.count == 0:
-        problem = found.notes[0] if found.notes else _named(paths)
+        manifests.notes.append(f"only the first {MOST_FILES} of {len(files)} files were read")
+    if manifests.count == 0:
+        problem = manifests.notes[0] if manifests.notes else _describe_nothing(paths)
         raise ClientError(
             f"nothing to check: {problem}; name files with HPAs, Deployments, ScaledObjects, "
             "or the output of helm template"
         )
-    return found
+    return manifests
 
 
-def _named(paths: Sequence[Path]) -> str:
+def _describe_nothing(paths: Sequence[Path]) -> str:
     return f"{', '.join(map(str, paths))}: no manifest of a kind that a check looks at"
 
 
-def _files(paths: Sequence[Path], found: Manifests) -> Iterator[Path]:
+def _files(paths: Sequence[Path], manifests: Manifests) -> Iterator[Path]:
     for path in paths:
         if path == _INPUT:
             yield path
         elif path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
             if not inside:
-                found.notes.append(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
+                manifests.notes.append(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
             yield from inside
         elif path.is_file():
             yield path
@@ -140,18 +140,18 @@ def _content(file: Path) -> bytes:
         return opened.read(MOST_BYTES + 1)
 
 
-def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
+def _documents(file: Path, manifests: Manifests) -> Iterator[dict[str, Any]]:
     try:
         content = _content(file)
         if len(content) > MOST_BYTES:
-            found.notes.append(f"{file}: larger than {MOST_BYTES} bytes, left out")
+            manifests.notes.append(f"{file}: larger than {MOST_BYTES} bytes, left out")
             return
         every = documents(content)
     except OSError as error:
-        found.notes.append(f"{file}: {error.strerror or error}")
+        manifests.notes.append(f"{file}: {error.strerror or error}")
         return
     except YamlError as error:
-        found.notes.append(f"{file}: not YAML: {error}")
+        manifests.notes.append(f"{file}: not YAML: {error}")
         return
     for document in every:
         rows = [document]
@@ -161,36 +161,36 @@ def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
             if isinstance(row, dict) and row.get("kind"):
                 yield row
             elif row is not None:
-                found.notes.append(f"{file}: a document is not a Kubernetes object")
+                manifests.notes.append(f"{file}: a document is not a Kubernetes object")
 
 
-def _add(found: Manifests, obj: dict[str, Any], file: str) -> None:
+def _add(manifests: Manifests, obj: dict[str, Any], file: str) -> None:
     kind = str(obj["kind"])
     reader = _READERS.get(kind)
     if reader is None:
-        found.foreign += 1
+        manifests.foreign += 1
         return
     name = (obj.get("metadata") or {}).get("name") if isinstance(obj.get("metadata"), dict) else ""
     try:
-        reader(found, obj, file)
-        found.count += 1
+        reader(manifests, obj, file)
+        manifests.count += 1
     except (msgspec.ValidationError, ValueError, TypeError, AttributeError) as error:
-        found.notes.append(f"{file}: {kind} {name or 'without a name'}: {error}")
+        manifests.notes.append(f"{file}: {kind} {name or 'without a name'}: {error}")
 
 
-def _hpa(found: Manifests, obj: dict[str, Any], file: str) -> None:
+def _hpa(manifests: Manifests, obj: dict[str, Any], file: str) -> None:
     version = obj.get("apiVersion")
     if version != "autoscaling/v2":
         raise ValueError(f"apiVersion {version} is not checked: use autoscaling/v2")
-    found.hpas.append(read_hpa(obj, file))
+    manifests.hpas.append(read_hpa(obj, file))
 
 
-def _scaledobject(found: Manifests, obj: dict[str, Any], file: str) -> None:
-    found.scaledobjects.append(read_scaledobject(obj, file))
+def _scaledobject(manifests: Manifests, obj: dict[str, Any], file: str) -> None:
+    manifests.scaledobjects.append(read_scaledobject(obj, file))
 
 
-def _workload(found: Manifests, obj: dict[str, Any], file: str) -> None:
-    found.workloads.append(read_workload(obj["kind"], obj, file))
+def _workload(manifests: Manifests, obj: dict[str, Any], file: str) -> None:
+    manifests.workloads.append(read_workload(obj["kind"], obj, file))
 
 
 class _GroupTemplate(msgspec.Struct):
@@ -207,10 +207,10 @@ class _LeaderWorkerSet(msgspec.Struct):
     spec: _GroupSpec = msgspec.field(default_factory=_GroupSpec)
 
 
-def _leader_worker_set(found: Manifests, obj: dict[str, Any], file: str) -> None:
+def _leader_worker_set(manifests: Manifests, obj: dict[str, Any], file: str) -> None:
     lws = msgspec.convert(obj, _LeaderWorkerSet)
     key = ("LeaderWorkerSet", lws.metadata.namespace, lws.metadata.name)
-    found.group_sizes[key] = lws.spec.leader_worker_template.size
+    manifests.group_sizes[key] = lws.spec.leader_worker_template.size
 
 
 _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
@@ -219,10 +219,12 @@ _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
     "Deployment": _workload,
     "StatefulSet": _workload,
     "LeaderWorkerSet": _leader_worker_set,
-    "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),
-    "PriorityClass": lambda f, obj, _: f.priorityclasses.append(read(obj, SeenPriorityClass)),
-    "PersistentVolumeClaim": lambda found, obj, _: found.volume_claims.append(
+    "ConfigMap": lambda manifests, obj, _: manifests.configmaps.append(read(obj, ConfigMap)),
+    "PriorityClass": lambda manifests, obj, _: manifests.priorityclasses.append(
+        read(obj, SeenPriorityClass)
+    ),
+    "PersistentVolumeClaim": lambda manifests, obj, _: manifests.volume_claims.append(
         read(obj, SeenVolumeClaim)
     ),
-    "ResourceQuota": lambda found, obj, _: found.quotas.append(read(obj, ResourceQuota)),
+    "ResourceQuota": lambda manifests, obj, _: manifests.quotas.append(read(obj, ResourceQuota)),
 }

@@ -153,7 +153,7 @@ def check(
     return register
 
 
-def registered() -> Iterator[DoctorCheck]:
+def registered_checks() -> Iterator[DoctorCheck]:
     """Yield the registered checks by section and id."""
     order = list(CheckSection)
-    yield from sorted(_CHECKS.values(), key=lambda each: (order.index(each.section), each.id))
+    yield from sorted(_CHECKS.values(), key=lambda row: (order.index(row.section), row.id))

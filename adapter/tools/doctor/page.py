@@ -85,7 +85,7 @@ class ExporterPage:
     @property
     def named(self) -> frozenset[str]:
         """The pods that the page names."""
-        return frozenset().union(*(each.pods for each in self.devices))
+        return frozenset().union(*(row.pods for row in self.devices))
 
 
 @dataclass(slots=True)
@@ -96,14 +96,14 @@ class _Device:
     blank: set[str] = field(default_factory=set)
     xid: int = 0
 
-    def kept(self, identity: str) -> PageDevice:
-        """Return the device as it is kept."""
+    def to_page_device(self, identity: str) -> PageDevice:
+        """Return the device as the page keeps it."""
         valid = frozenset(self.valid)
         blank = frozenset(self.blank) - valid
         return PageDevice(identity, self.mig, frozenset(self.pods), valid, blank, self.xid)
 
 
-def reduced(body: bytes, blank: ExporterPage, *, now: float) -> ExporterPage:
+def reduce_page(body: bytes, blank: ExporterPage, *, now: float) -> ExporterPage:
     """Return what a body says.
 
     Args:
@@ -117,9 +117,9 @@ def reduced(body: bytes, blank: ExporterPage, *, now: float) -> ExporterPage:
     page = parse(body, time=now, wanted=_CATALOG.series)
     if not page.samples:
         program = looks_like(series_names(body))
-        said = "no line of a metrics page that the adapter knows"
-        said += f"; it looks like {program}" if program else ""
-        detail = said if body.strip() else "an empty body"
+        text = "no line of a metrics page that the adapter knows"
+        text += f"; it looks like {program}" if program else ""
+        detail = text if body.strip() else "an empty body"
         return replace(
             blank, trouble=Trouble.EMPTY, detail=detail, size=len(body), rejects=page.rejects
         )
@@ -138,16 +138,16 @@ def reduced(body: bytes, blank: ExporterPage, *, now: float) -> ExporterPage:
         samples=len(page.samples),
         fields=frozenset(fields),
         series=frozenset(spelt),
-        devices=tuple(each.kept(key) for key, each in sorted(devices.items())),
+        devices=tuple(entry.to_page_device(key) for key, entry in sorted(devices.items())),
         rejects=page.rejects,
     )
 
 
 def _spelling(sample: Sample) -> Spelling | None:
     """Return the field of the catalogue that a sample belongs to."""
-    known = _CATALOG.spellings.get(sample.name)
-    if known is not None:
-        return known
+    spelling = _CATALOG.spellings.get(sample.name)
+    if spelling is not None:
+        return spelling
     variants = (variant for _, variant in _CATALOG.label_variants.get(sample.name, ()))
     return next((variant for variant in variants if variant.fits(sample.labels)), None)
 
@@ -156,19 +156,19 @@ def _note(
     devices: dict[str, _Device], sample: Sample, spelling: Spelling, page: ExporterPage
 ) -> None:
     namespace, _, pod = page.pod.partition("/")
-    own = PodRef(namespace, pod)
-    at = device(sample.labels, page.url, node=page.node or None, exporter=own)
-    if at is None or spelling.server:
+    exporter = PodRef(namespace, pod)
+    named_device = device(sample.labels, page.url, node=page.node or None, exporter=exporter)
+    if named_device is None or spelling.server:
         return
-    found = devices.setdefault(at.id, _Device(mig=at.mig))
-    assigned = assignment(sample.labels, own, direct=True)
+    entry = devices.setdefault(named_device.id, _Device(mig=named_device.mig))
+    assigned = assignment(sample.labels, exporter, direct=True)
     if assigned is not None and not assigned.suspect:
-        found.pods.add(f"{assigned.pod.namespace}/{assigned.pod.name}")
+        entry.pods.add(f"{assigned.pod.namespace}/{assigned.pod.name}")
     name = spelling.field.name
     high = max(spelling.high, 100.0) if spelling.traps else spelling.high
     if complaint(sample.value, spelling.low, high) is not None:
-        found.blank.add(name)
+        entry.blank.add(name)
         return
-    found.valid.add(name)
+    entry.valid.add(name)
     if name == XID:
-        found.xid = int(sample.value)
+        entry.xid = int(sample.value)

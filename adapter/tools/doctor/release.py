@@ -42,9 +42,9 @@ def homes(apiservices: Iterable[ApiService]) -> frozenset[str]:
     """Return the namespaces of the Services behind the view API, which only an administrator can
     register."""
     return frozenset(
-        each.spec.service.namespace
-        for each in apiservices
-        if each.spec.service is not None and each.spec.group == VIEW_GROUP
+        apiservice.spec.service.namespace
+        for apiservice in apiservices
+        if apiservice.spec.service is not None and apiservice.spec.group == VIEW_GROUP
     )
 
 
@@ -61,17 +61,17 @@ def find(
         name: usual value of the name label. A user of any namespace can set labels.
         trusted: see :func:`homes`; if there are any, only their Deployments count.
     """
-    found = [
-        each
-        for each in workloads
-        if each.kind == "Deployment"
-        and _is(each.metadata.labels, name)
-        and (not trusted or each.metadata.namespace in trusted)
+    deployments = [
+        workload
+        for workload in workloads
+        if workload.kind == "Deployment"
+        and _is_component(workload.metadata.labels, name)
+        and (not trusted or workload.metadata.namespace in trusted)
     ]
-    return min(found, key=lambda each: each.key, default=None)
+    return min(deployments, key=lambda deployment: deployment.key, default=None)
 
 
-def _is(labels: Mapping[str, str], name: str) -> bool:
+def _is_component(labels: Mapping[str, str], name: str) -> bool:
     part = (labels.get(PART_OF_LABEL), labels.get(COMPONENT_LABEL))
     return labels.get(NAME_LABEL) == name or part == (SERVE, _COMPONENTS.get(name))
 
@@ -79,7 +79,7 @@ def _is(labels: Mapping[str, str], name: str) -> bool:
 def configmap_of(workload: SeenWorkload) -> str:
     """Return the name of the ConfigMap with the settings; empty without one."""
     volumes = workload.spec.template.spec.volumes
-    return next((each.config_map.name for each in volumes if each.config_map), "")
+    return next((volume.config_map.name for volume in volumes if volume.config_map), "")
 
 
 def release(
@@ -96,30 +96,30 @@ def release(
         data: of its ConfigMap; None if it could not be read.
         unread: why not.
     """
-    own = tuple(PodSelection(pods).of_workload(workload))
+    own_pods = tuple(PodSelection(pods).of_workload(workload))
     if data is None:
-        return Release(workload, own, None, (), unread)
+        return Release(workload, own_pods, None, (), unread)
     try:
         content: Any = document(data.get(CONFIG_KEY, "")) or {}
     except YamlError as error:
-        return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {error}",))
+        return Release(workload, own_pods, None, (f"{CONFIG_KEY} is not YAML: {error}",))
     if not isinstance(content, dict):
-        return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
+        return Release(workload, own_pods, None, (f"{CONFIG_KEY} is not a mapping",))
     # Here, because it reads the environment with a library that nothing else of doctor needs.
     from adapter.config.process.config import ConfigError, settings_of  # noqa: PLC0415
 
     try:
-        return Release(workload, own, settings_of(content, CONFIG_KEY, _environment(workload)))
+        return Release(workload, own_pods, settings_of(content, CONFIG_KEY, _environment(workload)))
     except ConfigError as error:
         # The value that was given may be a secret.
         problems = tuple(_GIVEN.sub("", problem) for problem in error.problems)
-        return Release(workload, own, None, problems)
+        return Release(workload, own_pods, None, problems)
 
 
 def _environment(workload: SeenWorkload) -> Mapping[str, str]:
     """Return the variables of the pods: the chart sets settings by them."""
     containers = workload.spec.template.spec.containers
-    return {row.name: row.value for each in containers for row in each.env if row.value}
+    return {row.name: row.value for container in containers for row in container.env if row.value}
 
 
 def helm_release(workload: SeenWorkload) -> tuple[str, str]:

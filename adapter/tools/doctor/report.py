@@ -13,7 +13,7 @@ from adapter.figures import count
 from adapter.tools.client.command import BLOCKED, FINE, UNSEEN
 from adapter.tools.doctor import text
 from adapter.tools.doctor.model import CheckSection, FindingEffect, Severity
-from adapter.tools.doctor.results import Outcome, Result, ResultPart, ordered
+from adapter.tools.doctor.results import Outcome, Result, ResultPart, order_results
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class DoctorReport:
         What only a run in the cluster can check does not count elsewhere: it is the same for every
         healthy cluster.
         """
-        if any(each.severity is Severity.ERROR for each in self.results):
+        if any(result.severity is Severity.ERROR for result in self.results):
             return BLOCKED
-        looked = any(each.outcome in (Outcome.FINE, Outcome.FOUND) for each in self.results)
-        return FINE if looked and not any(each.failed for each in self.results) else UNSEEN
+        looked = any(result.outcome in (Outcome.FINE, Outcome.FOUND) for result in self.results)
+        return FINE if looked and not any(result.failed for result in self.results) else UNSEEN
 
     @cached_property
     def parts(self) -> list[ResultPart]:
         """What was found, in the order in which it is read."""
-        return ordered(self.results)
+        return order_results(self.results)
 
     @property
     def advice(self) -> str:
@@ -75,7 +75,7 @@ class DoctorReport:
             blocks.append(block)
             if head == _HEADS[FindingEffect.CAUSE]:
                 blocks.append(screen.wrap(self.advice) if self.advice else [])
-        blocks += [list(printed.gaps()), *self._fine(printed)]
+        blocks += [list(printed.gaps()), *self._fine_checks(printed)]
         if not self.quiet:
             blocks.append(list(self._summary(screen)))
         return [line for block in filter(None, blocks) for line in ("", *block)][1:]
@@ -86,17 +86,17 @@ class DoctorReport:
             return "found"
         return _HEADS[part.effect]
 
-    def _fine(self, printed: text.Printed) -> Iterator[list[str]]:
+    def _fine_checks(self, printed: text.Printed) -> Iterator[list[str]]:
         """Yield the checks that found nothing: each, or how many of each section."""
         counted = []
         for section in CheckSection:
-            own = [row for row in self.results if row.check.section is section]
-            fine = [row for row in own if row.outcome is Outcome.FINE]
+            rows = [row for row in self.results if row.check.section is section]
+            fine = [row for row in rows if row.outcome is Outcome.FINE]
             if fine and self.verbose:
                 heading = printed.screen.style(section.value, "bold")
                 yield [heading, *(line for row in fine for line in printed.check(row))]
             elif fine and not self.quiet:
-                others = any(row.outcome in (Outcome.FOUND, Outcome.UNKNOWN) for row in own)
+                others = any(row.outcome in (Outcome.FOUND, Outcome.UNKNOWN) for row in rows)
                 words = count(len(fine), "other check" if others else "check")
                 counted.append(f"{printed.screen.mark('good')} {section.value}: {words} fine")
         yield counted
@@ -131,18 +131,18 @@ class DoctorReport:
             "status": self.status,
             "summary": self.counts(),
             **({"advice": self.advice} if self.advice else {}),
-            "checks": [_row(each) for each in self.results],
+            "checks": [_row(result) for result in self.results],
             "notes": list(self.notes),
         }
 
     def counts(self) -> dict[str, int]:
         """How many checks ended how."""
         return {
-            "errors": sum(each.severity is Severity.ERROR for each in self.results),
-            "warnings": sum(each.severity is Severity.WARNING for each in self.results),
+            "errors": sum(result.severity is Severity.ERROR for result in self.results),
+            "warnings": sum(result.severity is Severity.WARNING for result in self.results),
             "fine": _count(self.results, Outcome.FINE),
             "unknown": _count(self.results, Outcome.UNKNOWN),
-            "partial": sum(each.unchecked and bool(each.findings) for each in self.results),
+            "partial": sum(result.unchecked and bool(result.findings) for result in self.results),
             "skipped": _count(self.results, Outcome.SKIPPED),
         }
 
@@ -164,7 +164,7 @@ _STATUS: Final = {
 
 
 def _count(results: Iterable[Result], outcome: Outcome) -> int:
-    return sum(each.outcome is outcome for each in results)
+    return sum(result.outcome is outcome for result in results)
 
 
 def _row(result: Result) -> dict[str, Any]:
@@ -183,13 +183,13 @@ def _row(result: Result) -> dict[str, Any]:
     if result.findings:
         row["findings"] = [
             {
-                "object": each.named,
-                "severity": (each.severity or check.severity).value,
-                "effect": check.effect_of(each).name.lower(),
-                "message": each.message,
-                "fix": each.fix,
-                **({"command": each.command} if each.command else {}),
+                "object": finding.named,
+                "severity": (finding.severity or check.severity).value,
+                "effect": check.effect_of(finding).name.lower(),
+                "message": finding.message,
+                "fix": finding.fix,
+                **({"command": finding.command} if finding.command else {}),
             }
-            for each in result.findings
+            for finding in result.findings
         ]
     return row

@@ -51,8 +51,8 @@ class Result:
         """The severity of its worst finding."""
         if not self.findings:
             return None
-        found = {finding.severity or self.check.severity for finding in self.findings}
-        return Severity.ERROR if Severity.ERROR in found else Severity.WARNING
+        severities = {finding.severity or self.check.severity for finding in self.findings}
+        return Severity.ERROR if Severity.ERROR in severities else Severity.WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ResultPart:
     result: Result
 
 
-def ordered(results: Iterable[Result]) -> list[ResultPart]:
+def order_results(results: Iterable[Result]) -> list[ResultPart]:
     """Return what was found, the causes first.
 
     What users see of a cause leads to the cause, if that concerns the same objects.
@@ -78,16 +78,17 @@ def ordered(results: Iterable[Result]) -> list[ResultPart]:
             part.result.check.id,
         )
     )
-    known: dict[str, str] = {}
+    causes: dict[str, str] = {}
     fixes: dict[str, str] = {}
     for part in parts:
         if part.effect is FindingEffect.CAUSE:
             for finding in part.result.findings:
                 for name in finding.objects:
-                    known.setdefault(name, part.result.check.id)
+                    causes.setdefault(name, part.result.check.id)
                 fixes.setdefault(finding.command or finding.fix, part.result.check.id)
     return [
-        _led(part, known, fixes) if part.effect is FindingEffect.RESULT else part for part in parts
+        _lead_to_causes(part, causes, fixes) if part.effect is FindingEffect.RESULT else part
+        for part in parts
     ]
 
 
@@ -103,23 +104,25 @@ def _parts(result: Result) -> Iterator[ResultPart]:
         why = command = ""
 
 
-def _led(part: ResultPart, known: Mapping[str, str], fixes: Mapping[str, str]) -> ResultPart:
+def _lead_to_causes(
+    part: ResultPart, check_by_object: Mapping[str, str], fixes: Mapping[str, str]
+) -> ResultPart:
     """Return the findings with the check that says why in the place of a fix: of a cause of the
     same objects, or of a cause with the same fix.
 
     Args:
         part: what is seen of causes.
-        known: object -> the check that found a cause of it.
+        check_by_object: object -> the check that found a cause of it.
         fixes: the command of a cause, or its fix in words -> its check.
     """
-    found = []
+    findings = []
     for row in part.result.findings:
-        causes = {known[name] for name in row.objects if name in known}
-        if not known.keys() >= set(row.objects):
+        causes = {check_by_object[name] for name in row.objects if name in check_by_object}
+        if not check_by_object.keys() >= set(row.objects):
             causes = {fixes[text] for text in (row.command or row.fix,) if text in fixes}
         if causes:
             advice = f"as above: fix {' and '.join(sorted(causes))} first"
-            found.append(row._replace(advice=advice, action=""))
+            findings.append(row._replace(advice=advice, action=""))
         else:
-            found.append(row)
-    return ResultPart(part.effect, replace(part.result, findings=tuple(found)))
+            findings.append(row)
+    return ResultPart(part.effect, replace(part.result, findings=tuple(findings)))

@@ -57,10 +57,10 @@ def adapter_needs(release: Release) -> Iterable[Right]:
 
 async def hpa_reviews(api: Api) -> Sequence[Review]:
     """Review the rights of the HPA controller; raises ClientError."""
-    found = [await _review(api, HPA, right) for right in _HPA_NEEDS]
+    reviews = [await _review(api, HPA, right) for right in _HPA_NEEDS]
     # An HPA may ask for any metric, and the controller's own role may lack the rule.
     command = grant_controller(CUSTOM)
-    return [each if each.allowed else each._replace(command=command) for each in found]
+    return [review if review.allowed else review._replace(command=command) for review in reviews]
 
 
 async def own_reviews(api: Api, release: Release | None) -> Sequence[Review]:
@@ -81,11 +81,11 @@ async def delegate_reviews(api: Api, release: Release) -> Sequence[Review]:
     if settings is None or chosen is None or not chosen.delegates or not chosen.service_account:
         return []
     namespace, _, name = chosen.service_account.partition("/")
-    groups = sorted({group for each in chosen.delegates for group in each.api_groups})
+    groups = sorted({group for delegate in chosen.delegates for group in delegate.api_groups})
     needs = [Right("get", group, "*") for group in groups]
-    found = [await _review(api, f"{_ACCOUNT}{namespace}:{name}", right) for right in needs]
+    reviews = [await _review(api, f"{_ACCOUNT}{namespace}:{name}", right) for right in needs]
     token = Right("create", "", "serviceaccounts/token", namespace, name)
-    return [*found, await _review(api, _user(release), token)]
+    return [*reviews, await _review(api, _user(release), token)]
 
 
 def _user(release: Release) -> str:
@@ -119,14 +119,14 @@ async def _review(api: Api, user: str, right: Right) -> Review:
     }
     answer = await api.post(_PATH, body)
     allowed = bool((answer.get("status") or {}).get("allowed"))
-    named = resource if resource == "configmaps" else right.resource
-    missing = MissingRight(user, right.verb, named, right.group, right.namespace)
+    missing_resource = resource if resource == "configmaps" else right.resource
+    missing = MissingRight(user, right.verb, missing_resource, right.group, right.namespace)
     return Review(user, right.verb, missing.full, allowed, "" if allowed else grant(missing))
 
 
-def unread(error: ClientError) -> UnreadError:
+def unread_error(error: ClientError) -> UnreadError:
     """Return a failed request as the reason of the checks that need it."""
     right = missing_right(str(error))
     text = error.brief if right is None else describe_missing(right)
-    said, _, command = text.partition(GRANTED)
-    return UnreadError(said, command.rstrip("`"), status=error.status)
+    message, _, command = text.partition(GRANTED)
+    return UnreadError(message, command.rstrip("`"), status=error.status)

@@ -41,13 +41,13 @@ class SeenRules(NamedTuple):
     """What writes the ConfigMap again."""
 
 
-def mounted(release: Release) -> Mounted | None:
+def find_mounted_rules(release: Release) -> Mounted | None:
     """Return the ConfigMap behind `rules.file`; None without one."""
     file = release.settings.rules.file if release.settings else None
     if file is None:
         return None
     spec = release.workload.spec.template.spec
-    volumes = {each.name: each.config_map for each in spec.volumes if each.config_map}
+    volumes = {row.name: row.config_map for row in spec.volumes if row.config_map}
     for container in spec.containers:
         for mount in container.volume_mounts:
             volume, folder = volumes.get(mount.name), PurePosixPath(mount.mount_path)
@@ -65,17 +65,17 @@ async def read_rules_of(api: Api, release: Release) -> SeenRules | None:
     Raises:
         ClientError: the ConfigMap cannot be read.
     """
-    place = mounted(release)
+    place = find_mounted_rules(release)
     if place is None:
         return None
     path = f"/api/v1/namespaces/{place.namespace}/configmaps/{quote(place.configmap)}"
     try:
-        found = read(await api.get(path), ConfigMap)
+        configmap = read(await api.get(path), ConfigMap)
     except ClientError as error:
         if error.status != 404:
             raise
         return SeenRules(place, "does not exist, so new pods of the adapter do not start")
-    return seen_rules(place, found.data, release)._replace(manager=found.metadata.manager)
+    return seen_rules(place, configmap.data, release)._replace(manager=configmap.metadata.manager)
 
 
 def seen_rules(place: Mounted, data: Mapping[str, str], release: Release) -> SeenRules:
@@ -87,4 +87,4 @@ def seen_rules(place: Mounted, data: Mapping[str, str], release: Release) -> See
         rules = rules_of(data[place.key].encode("utf-8", "replace"), resource_metrics=wanted)
     except RulesFileError as error:
         return SeenRules(place, f"{place.key} {error}")
-    return SeenRules(place, "", [str(each) for each in rules.problems if each.broken])
+    return SeenRules(place, "", [str(problem) for problem in rules.problems if problem.broken])

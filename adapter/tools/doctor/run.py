@@ -24,7 +24,7 @@ from adapter.tools.doctor import bundle, text
 from adapter.tools.doctor.collect import Collector
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.manifests import read_files
-from adapter.tools.doctor.model import CheckSection, Severity, registered
+from adapter.tools.doctor.model import CheckSection, Severity, registered_checks
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run, within
 from apiservice.kube.connection import in_cluster
@@ -55,7 +55,9 @@ def check(options: DoctorOptions) -> None:
     """Check manifests, or a cluster if none is named, and exit."""
     try:
         with odd_answers():
-            facts, report = _offline(options) if options.files else asyncio.run(_live(options))
+            facts, report = (
+                _check_files(options) if options.files else asyncio.run(_check_cluster(options))
+            )
         if options.support is not None:
             bundle.write(options.support, report, facts)
     except ClientError as error:
@@ -70,13 +72,13 @@ def check(options: DoctorOptions) -> None:
     sys.exit(report.status)
 
 
-def _offline(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
-    found = read_files(options.files)
-    source = f"read {count(found.count, 'object')} from {', '.join(map(str, options.files))}"
-    if found.foreign:
-        source += f", and left out {found.foreign} of other kinds"
-    facts = found.facts()
-    return facts, _report(facts, options, source, found.notes)
+def _check_files(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
+    manifests = read_files(options.files)
+    source = f"read {count(manifests.count, 'object')} from {', '.join(map(str, options.files))}"
+    if manifests.foreign:
+        source += f", and left out {manifests.foreign} of other kinds"
+    facts = manifests.facts()
+    return facts, _report(facts, options, source, manifests.notes)
 
 
 def _report(
@@ -91,32 +93,32 @@ def _report(
     return DoctorReport(results, source, tuple(notes), options.verbose, options.quiet)
 
 
-async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
+async def _check_cluster(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     """Look until the cluster is healthy, or the time is over."""
     deadline = time.monotonic() + options.wait
     async with cluster(*options.access.place) as api:
         while True:
             last = time.monotonic() + _PAUSE > deadline
             try:
-                found = await _look(api, options)
+                look = await _look(api, options)
             except ClientError as error:  # an API server that starts
                 if last:
                     raise
                 missing = error.brief
             else:
-                missing = _missing(found[1])
+                missing = _describe_missing(look[1])
                 if last or not missing:
-                    return found
+                    return look
             if not options.quiet:
                 left = age(deadline - time.monotonic())
                 say(f"waiting {left} more: {missing}", err=True)
             await asyncio.sleep(_PAUSE)
 
 
-def _missing(report: DoctorReport) -> str:
+def _describe_missing(report: DoctorReport) -> str:
     """Return what keeps a cluster from being healthy: errors, and what could not be checked."""
-    errors = [each.check.id for each in report.results if each.severity is Severity.ERROR]
-    unknown = [each.check.id for each in report.results if each.failed]
+    errors = [result.check.id for result in report.results if result.severity is Severity.ERROR]
+    unknown = [result.check.id for result in report.results if result.failed]
     parts = [f"errors {', '.join(errors)}"] if errors else []
     return "; ".join(parts + ([f"could not check {', '.join(unknown)}"] if unknown else []))
 
@@ -131,54 +133,54 @@ async def _look(api: Api, options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     return facts, _report(facts, options, f"server {api.origin}", collector.notes)
 
 
-def chosen(words: Sequence[str]) -> frozenset[str]:
+def choose_checks(words: Sequence[str]) -> frozenset[str]:
     """Return the ids of the checks that ``--only`` names, by id or section.
 
     Raises:
         click.UsageError: a word names none.
     """
-    checks = list(registered())
-    by_word = {each.id.lower(): {each.id} for each in checks}
-    written = {each.id.lower(): each.id for each in checks}
-    for each in checks:
-        for word in (each.section.value.replace(" ", "-"), each.section.value.rpartition(" ")[2]):
-            by_word.setdefault(word, set()).add(each.id)
-    found: set[str] = set()
+    checks = list(registered_checks())
+    by_word = {row.id.lower(): {row.id} for row in checks}
+    written = {row.id.lower(): row.id for row in checks}
+    for row in checks:
+        for word in (row.section.value.replace(" ", "-"), row.section.value.rpartition(" ")[2]):
+            by_word.setdefault(word, set()).add(row.id)
+    ids: set[str] = set()
     for word in words:
         if word.lower() not in by_word:
-            near = [written.get(each, each) for each in nearest(word.lower(), by_word)]
-            sections = ", ".join(each.value.replace(" ", "-") for each in CheckSection)
+            near = [written.get(name, name) for name in nearest(word.lower(), by_word)]
+            sections = ", ".join(section.value.replace(" ", "-") for section in CheckSection)
             hint = f"did you mean {' or '.join(near)}?" if near else f"sections are {sections}"
             raise click.UsageError(f"--only {word}: no check and no section: {hint}")
-        found |= by_word[word.lower()]
-    return frozenset(found)
+        ids |= by_word[word.lower()]
+    return frozenset(ids)
 
 
 def explain(identity: str) -> None:
     """Print the documentation of a check, or of a reason why a pod has no value."""
-    checks = {each.id: each for each in registered()}
-    found = checks.get(identity.upper())
-    if found is None and (cause := REASONS.get(identity.lower())) is not None:
+    checks = {row.id: row for row in registered_checks()}
+    doctor_check = checks.get(identity.upper())
+    if doctor_check is None and (cause := REASONS.get(identity.lower())) is not None:
         screen = screen_of()
         parts = [identity.lower(), *screen.wrap(cause.cause), "", *screen.wrap(cause.fix)]
         click.echo("\n".join(screen.line(line) for line in parts))
         return
-    if found is None:
+    if doctor_check is None:
         near = nearest(identity.upper(), checks) or nearest(identity.lower(), REASONS)
         hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
         complain(ClientError(f"no check or reason {identity!r}: {hint}"))
         sys.exit(UNSEEN)
     screen = screen_of()
-    click.echo("\n".join(screen.line(line) for line in text.explanation(found, screen)))
+    click.echo("\n".join(screen.line(line) for line in text.explanation(doctor_check, screen)))
 
 
 def list_checks(output: str) -> None:
     """Print id, severity and title of every check."""
-    rows = list(registered())
+    rows = list(registered_checks())
     if output != "text":
         keys = ("id", "section", "severity", "title", "docs")
-        found = [{key: str(getattr(each, key)) for key in keys} for each in rows]
-        print_document(found, output)
+        document = [{key: str(getattr(row, key)) for key in keys} for row in rows]
+        print_document(document, output)
         return
-    for each in rows:
-        click.echo(f"{each.id}  {each.severity:7}  {each.section}: {each.title}")
+    for row in rows:
+        click.echo(f"{row.id}  {row.severity:7}  {row.section}: {row.title}")

@@ -14,14 +14,14 @@ from adapter.tools.doctor.model import (
     DoctorCheck,
     Finding,
     NotApplicableError,
-    registered,
+    registered_checks,
 )
 from adapter.tools.doctor.results import Outcome, Result
 
 
 def run(facts: Facts, only: Collection[str] = ()) -> list[Result]:
     """Run every check, or those with these ids."""
-    return [_result(each, facts) for each in registered() if not only or each.id in only]
+    return [_result(check, facts) for check in registered_checks() if not only or check.id in only]
 
 
 _OF_NAMESPACES: Final = (CheckSection.SHARING, CheckSection.HPAS, CheckSection.SERVERS)
@@ -32,15 +32,15 @@ _SUBJECT: Final = re.compile(r"\S+ (?P<namespace>[a-z0-9.-]+)/")
 def within(results: Iterable[Result], namespace: str) -> tuple[list[Result], int]:
     """Return the results without findings about objects of users in other namespaces, and how
     many findings that are."""
-    found, others = [], 0
+    narrowed, others = [], 0
     for result in results:
-        kept = tuple(each for each in result.findings if _concerns(each, result.check, namespace))
-        others += len(result.findings) - len(kept)
+        findings = tuple(row for row in result.findings if _concerns(row, result.check, namespace))
+        others += len(result.findings) - len(findings)
         outcome = result.outcome
-        if result.findings and not kept:
+        if result.findings and not findings:
             outcome = Outcome.UNKNOWN if result.why else Outcome.FINE
-        found.append(replace(result, findings=kept, outcome=outcome))
-    return found, others
+        narrowed.append(replace(result, findings=findings, outcome=outcome))
+    return narrowed, others
 
 
 def _concerns(finding: Finding, check: DoctorCheck, namespace: str) -> bool:
@@ -51,22 +51,22 @@ def _concerns(finding: Finding, check: DoctorCheck, namespace: str) -> bool:
 
 
 def _result(check: DoctorCheck, facts: Facts) -> Result:
-    seen: dict[Finding, None] = {}
+    findings: dict[Finding, None] = {}
     try:
         for finding in check.find(facts):
-            seen[finding] = None
+            findings[finding] = None
     except NotApplicableError as error:
         return Result(check, Outcome.SKIPPED, why=str(error))
     except UnreadError as error:
-        if seen and error.expected:
-            return Result(check, Outcome.FOUND, tuple(seen))
-        if seen:
+        if findings and error.expected:
+            return Result(check, Outcome.FOUND, tuple(findings))
+        if findings:
             return Result(
-                check, Outcome.FOUND, tuple(seen), str(error), error.command, error.inside
+                check, Outcome.FOUND, tuple(findings), str(error), error.command, error.inside
             )
         outcome = Outcome.SKIPPED if error.expected else Outcome.UNKNOWN
         return Result(check, outcome, (), str(error), error.command, error.inside)
     except Exception as error:  # an error in one check must not hide the others
         why = f"the check itself failed, please report it: {type(error).__name__}: {error}"
         return Result(check, Outcome.UNKNOWN, why=why)
-    return Result(check, Outcome.FOUND if seen else Outcome.FINE, tuple(seen))
+    return Result(check, Outcome.FOUND if findings else Outcome.FINE, tuple(findings))

@@ -14,14 +14,14 @@ from typing import Final
 from adapter.config.settings import discovery
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.exposition.page import parse
-from adapter.pipeline.sources.scrape.discovery import DiscoveryRule, selected
+from adapter.pipeline.sources.scrape.discovery import DiscoveryRule, select_exporters
 from adapter.pipeline.sources.scrape.largepages import MOST_BYTES
-from adapter.pipeline.sources.scrape.refusal import READ, refused
+from adapter.pipeline.sources.scrape.refusal import READ, refusal
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor.facts import Facts, SelfPage, UnreadError
 from adapter.tools.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
-from adapter.tools.doctor.page import ExporterPage, Trouble, reduced
+from adapter.tools.doctor.page import ExporterPage, Trouble, reduce_page
 from adapter.tools.doctor.release import Release, helm_test
 from apiservice.runtime.servertrust import client_context
 
@@ -39,21 +39,21 @@ def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
 
 def _exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
     rules = discovery.exporter_rules(facts.settings)
-    found = []
-    for each in facts.pods.read():
-        rule = next((rule for rule in rules if rule.matches(each.pod)), None)
-        if rule is not None and not each.pod.finished:
-            found.append((each, rule))
-    return found
+    pairs = []
+    for pod in facts.pods.read():
+        rule = next((rule for rule in rules if rule.matches(pod.pod)), None)
+        if rule is not None and not pod.pod.finished:
+            pairs.append((pod, rule))
+    return pairs
 
 
 async def exporter_pages(
     fetcher: Fetcher, facts: Facts, notes: list[str]
 ) -> Mapping[str, ExporterPage]:
     """Read the pages that the adapter scrapes; raises ClientError without the right."""
-    pods = [each for each, _ in exporters(facts)]
-    found = selected((each.pod for each in pods), discovery.exporter_rules(facts.settings))
-    targets = [(each, at) for each in pods if (at := found.get(each.pod.ref)) is not None]
+    pods = [pod for pod, _ in exporters(facts)]
+    by_ref = select_exporters((pod.pod for pod in pods), discovery.exporter_rules(facts.settings))
+    targets = [(pod, target) for pod in pods if (target := by_ref.get(pod.pod.ref)) is not None]
     most = facts.settings.source.scrape.max_bytes
     token = facts.settings.source.scrape.bearer_token_file is not None
     return await _pages(fetcher, targets, most, facts.now, notes, "exporters", credentials=token)
@@ -66,10 +66,10 @@ async def server_pages(
     servers = discovery.server_pages(facts.settings)
     rules = discovery.exporter_rules(facts.settings)
     targets = []
-    for each in facts.pods.read() if servers else ():
-        at = servers.of(each.pod) if servers else None
-        if isinstance(at, ScrapeTarget) and not any(rule.matches(each.pod) for rule in rules):
-            targets.append((each, at))  # of several ports, the first
+    for pod in facts.pods.read() if servers else ():
+        target = servers.of(pod.pod) if servers else None
+        if isinstance(target, ScrapeTarget) and not any(rule.matches(pod.pod) for rule in rules):
+            targets.append((pod, target))  # of several ports, the first
     most = max(facts.settings.source.scrape.inference.max_bytes, MOST_BYTES)
     return await _pages(fetcher, targets, most, facts.now, notes, "server pages")
 
@@ -99,33 +99,33 @@ async def _pages(
         notes.append(f"only {MOST_PAGES} of {len(targets)} {what} were read")
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(each: SeenPod, at: ScrapeTarget) -> ExporterPage:
+    async def read_page(pod: SeenPod, at: ScrapeTarget) -> ExporterPage:
         async with gate:
-            return await _page(fetcher, each, at, most, now, credentials=credentials)
+            return await _page(fetcher, pod, at, most, now, credentials=credentials)
 
-    pages = await asyncio.gather(*(one(each, at) for each, at in targets[:MOST_PAGES]))
+    pages = await asyncio.gather(*(read_page(pod, target) for pod, target in targets[:MOST_PAGES]))
     return {page.pod: page for page in pages}
 
 
 async def _page(
     fetcher: Fetcher,
-    each: SeenPod,
+    pod: SeenPod,
     at: ScrapeTarget,
     most: int,
     now: float,
     *,
     credentials: bool,
 ) -> ExporterPage:
-    place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, at.url)
+    place = Place("pods", pod.pod.ref.namespace, pod.pod.ref.name, at.url)
     proxy = "" if place.strays else place.proxy
-    blank = ExporterPage(each.key, each.pod.node, at.rule, place.brief, proxy=proxy)
+    blank = ExporterPage(pod.key, pod.pod.node, at.rule, place.brief, proxy=proxy)
     answer = await fetcher.fetch(place, most)
     if await speaks_tls(fetcher, place, answer):
         return replace(blank, trouble=Trouble.HTTPS, detail="it expects TLS")
     trouble = _trouble(answer, most, at, credentials=credentials or at.access.authenticates)
     if trouble is not None:
         return replace(blank, trouble=trouble[0], detail=trouble[1])
-    return reduced(answer.body, blank, now=now)
+    return reduce_page(answer.body, blank, now=now)
 
 
 def _trouble(
@@ -139,7 +139,7 @@ def _trouble(
     if answer.status in (401, 403) and credentials and not at.access.withheld:
         return Trouble.UNREAD, "its page needs credentials, which doctor does not have"
     if answer.status != 200:
-        return Trouble.STATUS, str(refused(at, answer.status, "", answer.body[:READ], ""))
+        return Trouble.STATUS, str(refusal(at, answer.status, "", answer.body[:READ], ""))
     if not answer.complete:
         return Trouble.TOO_LARGE, f"its page is larger than {most} bytes"
     return None
@@ -154,20 +154,20 @@ async def self_pages(
         UnreadError: a client outside the cluster cannot authenticate to a pod.
     """
     pages = []
-    for each in release.pods:
-        if not each.runs or not each.pod.ready:
+    for pod in release.pods:
+        if not pod.runs or not pod.pod.ready:
             continue
-        port = next((p.port for p in each.pod.ports if p.name == "https"), 8443)
-        url = f"https://{each.pod.ip}:{port}/metrics"
-        place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, url)
-        answer = await _own(direct, fetcher, place, facts, release)
+        port = next((p.port for p in pod.pod.ports if p.name == "https"), 8443)
+        url = f"https://{pod.pod.ip}:{port}/metrics"
+        place = Place("pods", pod.pod.ref.namespace, pod.pod.ref.name, url)
+        answer = await _fetch_own_page(direct, fetcher, place, facts, release)
         if answer.status != 200:
-            raise _closed(release, answer)
-        pages.append(SelfPage(each.pod.ref.name, _samples(answer.body)))
+            raise _closed_error(release, answer)
+        pages.append(SelfPage(pod.pod.ref.name, _samples(answer.body)))
     return pages
 
 
-async def _own(
+async def _fetch_own_page(
     direct: DirectFetcher | None, fetcher: Fetcher, place: Place, facts: Facts, release: Release
 ) -> Fetched:
     if direct is None:
@@ -185,12 +185,12 @@ _TOKEN: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
     """Return the trust in the adapter's certificate: its CA is in its APIService."""
-    for each in facts.apiservices.value or ():
-        service = each.spec.service
+    for apiservice in facts.apiservices.value or ():
+        service = apiservice.spec.service
         ours = service and service.namespace == release.workload.metadata.namespace
-        if ours and service and each.spec.ca_bundle:
+        if ours and service and apiservice.spec.ca_bundle:
             try:
-                pem = b64decode(each.spec.ca_bundle).decode("ascii")
+                pem = b64decode(apiservice.spec.ca_bundle).decode("ascii")
                 context = client_context(ca_data=pem)
             except (ValueError, ssl.SSLError):
                 continue
@@ -198,10 +198,10 @@ def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
     return None, ""
 
 
-def _closed(release: Release, answer: Fetched) -> UnreadError:
-    said = answer.error or f"status {answer.status}"
+def _closed_error(release: Release, answer: Fetched) -> UnreadError:
+    problem = answer.error or f"status {answer.status}"
     return UnreadError(
-        f"the adapter's own metrics are for authenticated clients in the cluster ({said})",
+        f"the adapter's own metrics are for authenticated clients in the cluster ({problem})",
         helm_test(release.workload),
         inside=True,
     )

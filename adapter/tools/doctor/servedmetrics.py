@@ -26,7 +26,7 @@ class KnownMetric(NamedTuple):
 
 def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
     """Return the metrics that the adapter serves, by name."""
-    own = {
+    own_metrics = {
         name: KnownMetric(
             row.unit,
             row.scope,
@@ -36,10 +36,10 @@ def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
         for row in settings.metrics
         for name in (row.name, row.name.lower())
     }
-    return _BUILT_IN | own
+    return _BUILT_IN | own_metrics
 
 
 _BUILT_IN: Final = {
-    name: KnownMetric(each.unit, each.scope, each.load, each.over_pods, each.high)
-    for name, each in CATALOG.metrics.items()
+    name: KnownMetric(metric.unit, metric.scope, metric.load, metric.over_pods, metric.high)
+    for name, metric in CATALOG.metrics.items()
 }

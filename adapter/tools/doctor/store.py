@@ -47,11 +47,11 @@ async def _answer(reader: SeriesReader, shown: str, matchers: str) -> StoreAnswe
     names = "|".join(_UTIL)
     more = f",{matchers}" if matchers else ""
     selected = await reader.instant(f'{{__name__=~"{names}"{more}}}')
-    found = frozenset(series.name for series in selected.series)
-    known = found & set(_UTIL)
-    counts = (await reader.instant(_counts(known, matchers))).series if known else []
+    series_names = frozenset(series.name for series in selected.series)
+    known_names = series_names & set(_UTIL)
+    counts = (await reader.instant(_counts(known_names, matchers))).series if known_names else []
     labels = [series.labels for series in selected.series]
-    return StoreAnswer(shown, "", labels, found, _intervals(counts))
+    return StoreAnswer(shown, "", labels, series_names, _intervals(counts))
 
 
 def _reader(prometheus: PrometheusSettings, fetcher: Fetcher) -> SeriesReader:
@@ -100,7 +100,7 @@ class _Forwarded:
             raise refusal(answer.status, answer.body)
         return answer.body
 
-    def discreet(self, error: SourceError) -> SourceError:
+    def hide_credentials(self, error: SourceError) -> SourceError:
         """See the port: there are no credentials."""
         return error
 

@@ -38,15 +38,15 @@ class Printed:
     def check(self, result: Result) -> Iterator[str]:
         """Yield what a check found."""
         check, screen = result.check, self.screen
-        said = _PREFIXES.get(result.outcome, "")
-        yield from screen.wrap(f"{screen.mark(_mark(result))} {check.id} {said}{check.title}")
+        prefix = _PREFIXES.get(result.outcome, "")
+        yield from screen.wrap(f"{screen.mark(_mark(result))} {check.id} {prefix}{check.title}")
         if result.why and len(self._gaps[_gap(result)]) == 1:
             yield from screen.wrap(f"could not check: {result.why}", _INDENT)
             yield from self._next_step(check.id, result.command)
-        rows = [CauseRow(each.named.rpartition(" ")[2], each.message) for each in result.findings]
+        rows = [CauseRow(row.named.rpartition(" ")[2], row.message) for row in result.findings]
         groups = [part for group in by_cause(rows) for part in _parts(group)]
         for group in groups[:_SHOWN]:
-            yield from _findings(group, [result.findings[at] for at in group.rows], screen)
+            yield from _findings(group, [result.findings[index] for index in group.rows], screen)
         rest = sum(group.count for group in groups[_SHOWN:])
         if rest > 0:
             yield f"{_INDENT}and {rest} more: see -o json"
@@ -84,7 +84,7 @@ def _gap(result: Result) -> tuple[str, str]:
 
 def _parts(group: CauseGroup) -> list[CauseGroup]:
     """Return a group that a list shows as one, or each of its rows."""
-    return [group] if group.shown else [replace(group, rows=(at,)) for at in group.rows]
+    return [group] if group.shown else [replace(group, rows=(index,)) for index in group.rows]
 
 
 def _findings(group: CauseGroup, findings: Sequence[Finding], screen: Screen) -> Iterator[str]:
@@ -92,11 +92,11 @@ def _findings(group: CauseGroup, findings: Sequence[Finding], screen: Screen) ->
     first = findings[0]
     text, about = f"{first.named}: {first.message}", "fix"
     if group.count > 1:
-        kinds = {each.subject.partition(" ")[0] for each in findings}
+        kinds = {row.subject.partition(" ")[0] for row in findings}
         kind = kinds.pop() if len(kinds) == 1 else "object"
         noun = f"{'HPA' if kind == 'hpa' else kind}s"
-        text = f"{group.count} {noun} ({group.named()}): {group.text}"
-        if any((each.fix, each.command) != (first.fix, first.command) for each in findings):
+        text = f"{group.count} {noun} ({group.describe_names()}): {group.text}"
+        if any((row.fix, row.command) != (first.fix, first.command) for row in findings):
             about = f"fix of {first.subject}"
     yield from screen.wrap(text, _INDENT)
     yield from screen.wrap(f"{about}: {first.fix}", _INDENT + "  ")

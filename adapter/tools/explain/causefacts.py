@@ -23,7 +23,7 @@ from adapter.answers.causes import (
     nodeautoscalers,
     scaler_of,
 )
-from adapter.answers.causes.amounts import lacking
+from adapter.answers.causes.amounts import lacking_resources
 from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.pipeline.cluster.evictions import UNSPACED_EVENTS
 from adapter.pipeline.cluster.objects import (
@@ -98,7 +98,9 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
     pods = [read_pod(row) for row in around.pods]
     within = f"namespaces/{quote(hpa.namespace)}"
     workloads = asyncio.gather(
-        _target(reader, hpa), _inner(reader, hpa, around.selector), _pods_of_chain(reader, hpa)
+        _target(reader, hpa),
+        _inner_workloads(reader, hpa, around.selector),
+        _pods_of_chain(reader, hpa),
     )
     events, nodes, others, slices, apis, lease = await asyncio.gather(
         _events(reader, within, pods),
@@ -106,19 +108,19 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
         _holders(reader, pods),
         _slices(reader, pods),
         _apiservices(reader, hpa, around.problems),
-        reader.one(_LEASE, partial(read, kind=Lease), "the lease of kube-controller-manager"),
+        reader.read_one(_LEASE, partial(read, kind=Lease), "the lease of kube-controller-manager"),
     )
-    own, inner, more = await workloads
-    elsewhere = await _elsewhere(reader, hpa) if around.replicas is None else []
+    target, inner, more = await workloads
+    elsewhere = await _read_namesakes(reader, hpa) if around.replicas is None else []
     cronjobs = await _cronjobs(reader, within) if around.replicas == 0 else []
-    known = {pod.key: pod for pod in (*others, *pods, *more)}
+    all_pods = {pod.key: pod for pod in (*others, *pods, *more)}
     claims, warnings = await _claims(reader, events)
     events += warnings
     facts = ClusterFacts(
         around.now,
         claims=claims,
-        workloads=[*([own] if own is not None else ()), *inner],
-        pods=list(known.values()),
+        workloads=[*([target] if target is not None else ()), *inner],
+        pods=list(all_pods.values()),
         events=[*events, *(read(row, SeenEvent) for row in around.events)],
         nodes=nodes,
         slices=slices,
@@ -153,16 +155,18 @@ async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: floa
         events: those about it.
         now: epoch seconds.
     """
-    reader, seen = FactReader(api, {}), read_pod(pod)
+    reader, seen_pod = FactReader(api, {}), read_pod(pod)
     nodes, others, slices = await asyncio.gather(
-        _nodes(reader, [seen]), _holders(reader, [seen]), _slices(reader, [seen])
+        _nodes(reader, [seen_pod]), _holders(reader, [seen_pod]), _slices(reader, [seen_pod])
     )
-    known = [read(row, SeenEvent) for row in events]
-    claims, warnings = await _claims(reader, known)
-    known += warnings
-    pods = [*(row for row in others if row.key != seen.key), seen]
-    facts = ClusterFacts(now, pods=pods, events=known, nodes=nodes, slices=slices, claims=claims)
-    return ReadCauses(causes_of_pod(facts, seen), list(reader.unread))
+    seen_events = [read(row, SeenEvent) for row in events]
+    claims, warnings = await _claims(reader, seen_events)
+    seen_events += warnings
+    pods = [*(row for row in others if row.key != seen_pod.key), seen_pod]
+    facts = ClusterFacts(
+        now, pods=pods, events=seen_events, nodes=nodes, slices=slices, claims=claims
+    )
+    return ReadCauses(causes_of_pod(facts, seen_pod), list(reader.unread))
 
 
 async def _target(reader: FactReader, hpa: ScalerFacts) -> SeenWorkload | None:
@@ -174,31 +178,37 @@ async def _target(reader: FactReader, hpa: ScalerFacts) -> SeenWorkload | None:
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     place = f"{root}/namespaces/{quote(hpa.namespace)}/{quote(plural(kind))}"
     path = f"{place}/{quote(hpa.target, safe='')}"
-    return await reader.one(path, partial(read_workload, kind), f"{kind} {hpa.target}")
+    return await reader.read_one(path, partial(read_workload, kind), f"{kind} {hpa.target}")
 
 
-async def _inner(reader: FactReader, hpa: ScalerFacts, selector: str) -> list[SeenWorkload]:
+async def _inner_workloads(
+    reader: FactReader, hpa: ScalerFacts, selector: str
+) -> list[SeenWorkload]:
     """Return the workloads between the target and its pods.
 
     Those of a Deployment have its labels. The StatefulSets of a LeaderWorkerSet need not.
     """
     if not selector:
         return []
-    known = hpa.kind in _APPS
-    labels, kinds = (selector, _INNER) if known else ("", {**_APPS, **_INNER})
-    found: list[SeenWorkload] = []
+    of_apps = hpa.kind in _APPS
+    labels, kinds = (selector, _INNER) if of_apps else ("", {**_APPS, **_INNER})
+    inner: list[SeenWorkload] = []
     for kind, resource in kinds.items():
         path = f"/apis/apps/v1/namespaces/{quote(hpa.namespace)}/{resource}"
-        found += await reader.some(path, partial(decode_workload, kind), resource, labels=labels)
-    own = (hpa.kind, hpa.target)
-    return [row for row in found if (row.kind, row.metadata.name) != own]
+        inner += await reader.read_list(
+            path, partial(decode_workload, kind), resource, labels=labels
+        )
+    target = (hpa.kind, hpa.target)
+    return [row for row in inner if (row.kind, row.metadata.name) != target]
 
 
 async def _pods_of_chain(reader: FactReader, hpa: ScalerFacts) -> list[SeenPod]:
     """Return the namespace's pods for a target whose selector need not match all of its own."""
     if hpa.kind in (*_APPS, "ReplicaSet"):
         return []
-    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", decode_pod, "pods")
+    return await reader.read_list(
+        f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", decode_pod, "pods"
+    )
 
 
 def _waits(pod: SeenPod) -> bool:
@@ -211,12 +221,12 @@ async def _events(reader: FactReader, within: str, pods: Sequence[SeenPod]) -> l
     waits = (f"reason={reason}" for reason in ("NotTriggerScaleUp", nodeautoscalers.NOMINATED))
     kinds = ["type=Warning", *(waits if any(map(_waits, pods)) else ())]
     rows = [
-        reader.some(
+        reader.read_list(
             f"/api/v1/{within}/events", partial(decode, kind=SeenEvent), "events", fields=kind
         )
         for kind in kinds
     ]
-    return [event for found in await asyncio.gather(*rows) for event in found]
+    return [event for events in await asyncio.gather(*rows) for event in events]
 
 
 async def _claims(
@@ -226,12 +236,12 @@ async def _claims(
 
     Events about an object without a namespace are in the namespace default.
     """
-    if not nodeautoscalers.nominated(events):
+    if not nodeautoscalers.nominated_claims(events):
         return [], []
     fields = f"involvedObject.kind={nodeautoscalers.KIND},type=Warning"
     claims, warnings = await asyncio.gather(
-        reader.some(NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
-        reader.some(
+        reader.read_list(NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
+        reader.read_list(
             UNSPACED_EVENTS,
             partial(decode, kind=SeenEvent),
             "events about nodeclaims",
@@ -247,9 +257,9 @@ async def _holders(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenPod]
     if not waiting:
         return []
     rows = (pod.status.of("PodScheduled") for pod in waiting)
-    amounts = any(lacking(row.message) for row in rows if row is not None)
-    found = await reader.some("/api/v1/pods", decode_pod, "pods of all namespaces")
-    return [pod for pod in found if pod.pod.node and (pod.pod.gpus or amounts or _fails(pod))]
+    amounts = any(lacking_resources(row.message) for row in rows if row is not None)
+    all_pods = await reader.read_list("/api/v1/pods", decode_pod, "pods of all namespaces")
+    return [pod for pod in all_pods if pod.pod.node and (pod.pod.gpus or amounts or _fails(pod))]
 
 
 def _fails(pod: SeenPod) -> bool:
@@ -262,16 +272,16 @@ async def _nodes(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenNode] 
     if all(pod.pod.ready for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some("/api/v1/nodes", partial(decode, kind=SeenNode), "nodes")
-    return found if found or len(reader.unread) == before else None
+    nodes = await reader.read_list("/api/v1/nodes", partial(decode, kind=SeenNode), "nodes")
+    return nodes if nodes or len(reader.unread) == before else None
 
 
 async def _slices(reader: FactReader, pods: Sequence[SeenPod]) -> list[ResourceSlice] | None:
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some(SLICES, partial(decode, kind=ResourceSlice), "resourceslices")
-    return found if found or len(reader.unread) == before else None
+    slices = await reader.read_list(SLICES, partial(decode, kind=ResourceSlice), "resourceslices")
+    return slices if slices or len(reader.unread) == before else None
 
 
 async def _apiservices(
@@ -282,7 +292,7 @@ async def _apiservices(
     if not groups & problems.keys():
         return None
     before = len(reader.unread)
-    rows = await reader.some(_APISERVICES, partial(decode, kind=ApiService), "apiservices")
+    rows = await reader.read_list(_APISERVICES, partial(decode, kind=ApiService), "apiservices")
     if not rows and len(reader.unread) > before:
         return None
     # An API server lists its own groups: an empty list answers nothing.
@@ -291,15 +301,15 @@ async def _apiservices(
 
 async def _cronjobs(reader: FactReader, within: str) -> list[SeenCronJob]:
     path = f"/apis/batch/v1/{within}/cronjobs"
-    return await reader.some(path, partial(decode, kind=SeenCronJob), "cronjobs")
+    return await reader.read_list(path, partial(decode, kind=SeenCronJob), "cronjobs")
 
 
-async def _elsewhere(reader: FactReader, hpa: ScalerFacts) -> list[KubeKey]:
+async def _read_namesakes(reader: FactReader, hpa: ScalerFacts) -> list[KubeKey]:
     """Return the objects of other namespaces that have the target's kind and name."""
     resource = _APPS.get(hpa.kind)
     if resource is None:
         return []
-    rows = await reader.some(
+    rows = await reader.read_list(
         f"/apis/apps/v1/{resource}",
         partial(decode_workload, hpa.kind),
         f"{resource} of other namespaces",

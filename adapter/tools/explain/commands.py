@@ -16,7 +16,7 @@ from adapter.tools.client.options import (
     client_options,
     complete,
     ends,
-    joined,
+    join_options,
 )
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ class ExplainGroup(ToolGroup):
         command = self.commands.get(_TYPES.get(kind.lower().partition(".")[0], ""))
         if not slash or command is None:
             return super().shell_complete(ctx, incomplete)
-        (argument,) = (each for each in command.params if isinstance(each, click.Argument))
-        found = argument.shell_complete(ctx, name)
-        return [CompletionItem(f"{kind}/{each.value}") for each in found]
+        (argument,) = (param for param in command.params if isinstance(param, click.Argument))
+        completions = argument.shell_complete(ctx, name)
+        return [CompletionItem(f"{kind}/{completion.value}") for completion in completions]
 
 
 @click.group(cls=ExplainGroup)
-@joined(ACCESS, NAMESPACE)
+@join_options(ACCESS, NAMESPACE)
 def explain(**_: object) -> None:
     """Explain why a pod has its value or none, and why an HPA decides so.
 

@@ -32,10 +32,10 @@ def _failure(hpa: Json) -> str:
     return ""
 
 
-def denied(hpa: Json) -> MissingRight | None:
+def denied_right(hpa: Json) -> MissingRight | None:
     """Return what the controller may not read; None if its status names no missing right."""
-    found = missing_right(_failure(hpa))
-    return found if found is not None and found.group in _KINDS else None
+    right = missing_right(_failure(hpa))
+    return right if right is not None and right.group in _KINDS else None
 
 
 def concerns(right: MissingRight | None, kind: MetricKind) -> bool:
@@ -49,8 +49,8 @@ def values_of(facts: HpaFacts, spec: HpaSpec) -> list[Values | None]:
     return [
         Missing(f"{right.user} may not {right.verb} {right.full}")
         if right is not None and concerns(right, metric.kind)
-        else found.values
-        for metric, found in zip(spec.metrics, facts.values, strict=False)
+        else answer.values
+        for metric, answer in zip(spec.metrics, facts.values, strict=False)
     ]
 
 

@@ -32,8 +32,8 @@ class RecentEvents(NamedTuple):
         newest: list[Json] = []
         # An event without a time sorts as the oldest, and its age is not known.
         for row in sorted(self.rows, key=lambda row: event_time(row) or 0.0, reverse=True):
-            at = event_time(row)
-            old = well_since is not None and at is not None and at < well_since
+            moment = event_time(row)
+            old = well_since is not None and moment is not None and moment < well_since
             if old and row.get("type") == "Warning":
                 continue
             if not any(_repeats(row, newer) for newer in newest):
@@ -55,8 +55,8 @@ def _age(at: float | None, now: float) -> str | None:
 
 def _repeats(row: Json, newer: Json) -> bool:
     """Return whether one of two messages has the other: the controller reports a failure twice."""
-    one, other = str(row.get("message") or ""), str(newer.get("message") or "")
-    return bool(one and other) and (one in other or other in one)
+    message, other = str(row.get("message") or ""), str(newer.get("message") or "")
+    return bool(message and other) and (message in other or other in message)
 
 
 NO_EVENTS: Final = RecentEvents()

@@ -26,37 +26,37 @@ class FactReader:
     unread: dict[str, None]
     """Used as an ordered set."""
 
-    async def some(
+    async def read_list(
         self, path: str, reads: Callable[[msgspec.Raw], T], what: str, **by: str
     ) -> list[T]:
         """Return the objects of a list that can be decoded, up to a bound."""
-        found: list[T] = []
+        objects: list[T] = []
         try:
             async for texts in self.api.texts(path, **by):
                 for text in texts:
                     try:
-                        found.append(reads(text))
+                        objects.append(reads(text))
                     except (*UNREADABLE, TypeError, AttributeError, KeyError):
                         self.unread[f"some {what} could not be decoded"] = None
-                if len(found) >= _MOST:
-                    self.unread[f"only the first {len(found)} {what} were read"] = None
+                if len(objects) >= _MOST:
+                    self.unread[f"only the first {len(objects)} {what} were read"] = None
                     break
         except ClientError as error:
-            self._failed(what, error)
-        return found
+            self._note_failure(what, error)
+        return objects
 
-    async def one(self, path: str, decode: Callable[[Any], T], what: str) -> T | None:
+    async def read_one(self, path: str, decode: Callable[[Any], T], what: str) -> T | None:
         """Return one object; None if it does not exist, or cannot be read."""
         try:
             return decode(await self.api.get(path))
         except ClientError as error:
-            self._failed(what, error)
+            self._note_failure(what, error)
         except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
             self.unread[f"{what} could not be decoded"] = None
         return None
 
-    def _failed(self, what: str, error: ClientError) -> None:
+    def _note_failure(self, what: str, error: ClientError) -> None:
         """A kind that the cluster does not have leaves no gap."""
         if error.status not in (404, 410):
-            said = error.brief.partition("; an administrator grants")[0]
-            self.unread[f"causes that follow from {what} are not shown: {said}"] = None
+            brief = error.brief.partition("; an administrator grants")[0]
+            self.unread[f"causes that follow from {what} are not shown: {brief}"] = None

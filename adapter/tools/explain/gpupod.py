@@ -88,8 +88,8 @@ class PodView:
             promise: of the value, in words; empty for any.
         """
         for row in self.body.get("metrics") or ():
-            named = row.get("metric") == metric and promise in ("", row.get("promise"))
-            if named and "absent" not in row:
+            matches = row.get("metric") == metric and promise in ("", row.get("promise"))
+            if matches and "absent" not in row:
                 return dict(row)
         return None
 
@@ -136,9 +136,9 @@ class PodView:
         names = [str(row.get("gpu") or row.get("device")) for row in devices]
         parts = ["+".join(names[:2]) + (f" +{len(names) - 2}" if len(names) > 2 else "")]
         parts.append("+".join(sorted({str(row.get("attribution") or "") for row in devices})))
-        at = instant.read(value.get("time"))
-        parts.append("of unknown age" if value and at is None else "")
-        parts.append("" if at is None else f"{age(now - at)} old")
+        moment = instant.read(value.get("time"))
+        parts.append("of unknown age" if value and moment is None else "")
+        parts.append("" if moment is None else f"{age(now - moment)} old")
         if value.get("precision"):
             parts.append(one_line(value["precision"], _LONGEST))
         elif value.get("windowSeconds"):

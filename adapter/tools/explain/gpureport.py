@@ -12,7 +12,7 @@ from adapter.figures import count
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
-from adapter.tools.client.naming import named_in_cluster
+from adapter.tools.client.naming import read_named_in_cluster
 from adapter.tools.explain.gpupod import why_of
 from adapter.tools.explain.words import milli, to_milli
 
@@ -36,19 +36,19 @@ class GpuReport:
         gpu = self.gpu
         verdict = "NOT MEASURED" if self.status else "MEASURED"
         style = screen.style(verdict, "red" if self.status else "green")
-        found = [f"gpu {gpu['metadata']['name']}   {style}"]
-        found += table([(name, text) for name, text in self._about() if text], indent="  ")
-        found += self._values()
+        lines = [f"gpu {gpu['metadata']['name']}   {style}"]
+        lines += table([(name, text) for name, text in self._about() if text], indent="  ")
+        lines += self._values()
         for row in gpu.get("leftOut") or ():
             why = why_of(row)
             if why is None:
                 continue
             names = ", ".join(map(str, row.get("metrics") or ()))
             text = f"{screen.mark('bad')} without {names}: {why.text}"
-            found += screen.wrap(text, "  ", "      ")
+            lines += screen.wrap(text, "  ", "      ")
             if why.hint:
-                found.append(f"      fix: {why.hint}")
-        return found
+                lines.append(f"      fix: {why.hint}")
+        return lines
 
     def json(self) -> Json:
         """See the port: the object is the explanation."""
@@ -58,12 +58,12 @@ class GpuReport:
         gpu = self.gpu
         sharing = gpu.get("sharing") or {}
         names = ("node", "index", "uuid", "board", "model", "vendor", "migProfile", "idleSince")
-        found = [(name, str(gpu.get(name) or "")) for name in names]
-        found.append(("unhealthy", str(gpu.get("unhealthy") or "")))
-        found.append(("sampleTime", str(gpu.get("sampleTime") or "")))
-        found.append(("exporters", ", ".join(map(str, gpu.get("exporters") or ()))))
-        found.append(("sharing", ", ".join(f"{key} {sharing[key]}" for key in sorted(sharing))))
-        return [*found, ("pods", ", ".join(_holder(row) for row in gpu.get("pods") or ()))]
+        rows = [(name, str(gpu.get(name) or "")) for name in names]
+        rows.append(("unhealthy", str(gpu.get("unhealthy") or "")))
+        rows.append(("sampleTime", str(gpu.get("sampleTime") or "")))
+        rows.append(("exporters", ", ".join(map(str, gpu.get("exporters") or ()))))
+        rows.append(("sharing", ", ".join(f"{key} {sharing[key]}" for key in sorted(sharing))))
+        return [*rows, ("pods", ", ".join(_holder(row) for row in gpu.get("pods") or ()))]
 
     def _values(self) -> list[str]:
         rows = []
@@ -91,29 +91,29 @@ async def explain_gpu(api: Api, name: str) -> GpuReport:
 
 async def _named_gpu(api: Api, name: str) -> Json:
     try:
-        return await named_in_cluster(api, "GPU", f"{VIEW}/gpus", name)
+        return await read_named_in_cluster(api, "GPU", f"{VIEW}/gpus", name)
     except ClientError as error:
         if error.status != 404:
             raise
         rows = await api.list(f"{VIEW}/gpus")
-        found = [row for row in rows if name in (row.get("uuid"), row.get("board"))]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            raise await _unreported(api, name) or error from None
-    names = ", ".join(str(row["metadata"]["name"]) for row in found[:5])
-    raise ClientError(f"{len(found)} GPUs have the UUID {name!r}: name one of them, {names}")
+        gpus = [row for row in rows if name in (row.get("uuid"), row.get("board"))]
+        if len(gpus) == 1:
+            return gpus[0]
+        if not gpus:
+            raise await _silent_node_error(api, name) or error from None
+    names = ", ".join(str(row["metadata"]["name"]) for row in gpus[:5])
+    raise ClientError(f"{len(gpus)} GPUs have the UUID {name!r}: name one of them, {names}")
 
 
-async def _unreported(api: Api, name: str) -> ClientError | None:
+async def _silent_node_error(api: Api, name: str) -> ClientError | None:
     """Return that no exporter reports GPUs of the node that a name of a GPU begins with, and why
     its pods have no value; None if there is no such node."""
     node = name.rpartition(".gpu")[0]
     if not node:
         return None
     try:
-        found = await api.get(f"{VIEW}/gpunodes/{quote(node, safe='')}")
-        silent = int(found.get("silent") or 0)
+        gpunode = await api.get(f"{VIEW}/gpunodes/{quote(node, safe='')}")
+        silent = int(gpunode.get("silent") or 0)
         pods = await api.list(f"{VIEW}/gpupods", fields=f"node={node}") if silent else []
     except ClientError:
         return None
@@ -122,5 +122,5 @@ async def _unreported(api: Api, name: str) -> ClientError | None:
     whys = (str((pod.get("reason") or {}).get("message") or "") for pod in pods)
     why = next(filter(None, whys), "")
     text = f"no exporter reports {count(silent, 'GPU')} of node {node} now, so {name} has no value"
-    said = f"{text}: {why}" if why else text
-    return ClientError(f"{said}; see: gpu-metrics-adapter explain node {node}", 404)
+    message = f"{text}: {why}" if why else text
+    return ClientError(f"{message}; see: gpu-metrics-adapter explain node {node}", 404)

@@ -68,8 +68,8 @@ async def headroom_of(api: Api, hpa: Json) -> HeldHeadroom:
         served = f"{names.SERVES}={namespace}"
         rows: list[HeadroomRow] = []
         for place in dict.fromkeys((home, namespace)):
-            held = await _held(api, place, served)
-            rows += [_row(kind, row) for kind, row in held if workload in _workloads(row)]
+            objects = await _list_headroom(api, place, served)
+            rows += [_row(kind, row) for kind, row in objects if workload in _workloads(row)]
     except ClientError as error:
         return HeldHeadroom((), error)
     return HeldHeadroom(rows)
@@ -79,25 +79,25 @@ async def all_headroom(api: Api) -> HeldHeadroom:
     """Return the headroom in the adapter's namespace: all but that with ResourceClaims."""
     try:
         home = await _home(api)
-        held = await _held(api, home, names.SERVES) if home else ()
+        objects = await _list_headroom(api, home, names.SERVES) if home else ()
     except ClientError as error:
         return HeldHeadroom((), error)
-    return HeldHeadroom([_row(kind, row) for kind, row in held])
+    return HeldHeadroom([_row(kind, row) for kind, row in objects])
 
 
 async def _home(api: Api) -> str:
     """Return the namespace of the adapter; empty if it is not installed."""
     try:
-        found = await api.get(_APISERVICE)
+        apiservice = await api.get(_APISERVICE)
     except ClientError as error:
         if error.status in _NONE:
             return ""
         raise
-    service = (found.get("spec") or {}).get("service") or {}
+    service = (apiservice.get("spec") or {}).get("service") or {}
     return str(service.get("namespace") or "")
 
 
-async def _held(api: Api, place: str, labels: str) -> list[tuple[str, Json]]:
+async def _list_headroom(api: Api, place: str, labels: str) -> list[tuple[str, Json]]:
     """Return the objects in a namespace that a selector matches, each with its kind."""
     within = f"namespaces/{quote(place, safe='')}"
     kinds = [
@@ -105,15 +105,15 @@ async def _held(api: Api, place: str, labels: str) -> list[tuple[str, Json]]:
     ]
     buffers: list[Json] = []
     for path in kinds:
-        buffers = await _listed(api, path, labels)
+        buffers = await _list_if_served(api, path, labels)
         if buffers:
             break
-    deployments = await _listed(api, f"/apis/apps/v1/{within}/deployments", labels)
-    held = [("CapacityBuffer", row) for row in buffers]
-    return [*held, *(("Deployment", row) for row in deployments)]
+    deployments = await _list_if_served(api, f"/apis/apps/v1/{within}/deployments", labels)
+    objects = [("CapacityBuffer", row) for row in buffers]
+    return [*objects, *(("Deployment", row) for row in deployments)]
 
 
-async def _listed(api: Api, path: str, labels: str) -> list[Json]:
+async def _list_if_served(api: Api, path: str, labels: str) -> list[Json]:
     try:
         return await api.list(path, labels=labels)
     except ClientError as error:

@@ -20,7 +20,7 @@ from adapter.hpa import (
     Recommendation,
     ScaleEvent,
 )
-from adapter.hpa.behavior import ScalingHistory, fastest
+from adapter.hpa.behavior import ScalingHistory, rate_bounds
 from adapter.tools.client.access import Json
 from apiservice.wire import instant
 
@@ -65,7 +65,7 @@ def infer(
     ups, downs = _changes(spec, events, now)
     remarks: list[str] = []
     if spec.behavior is not None:
-        bound = _binding(by_type, spec.behavior, status, replicas, now)
+        bound = _limiting_changes(by_type, spec.behavior, status, replicas, now)
         ups, downs = bound or (ups, downs)
     stable = by_type.get("AbleToScale")
     if stable is not None and stable.reason.endswith("Stabilized"):
@@ -112,21 +112,21 @@ def _recommendations(
     if active is not None and not active.status:
         # Failed syncs recommend nothing: what was recommended before them expires.
         return (Recommendation(replicas, min(active.since, now)),)
-    desired += _beyond(by_type.get("ScalingLimited"))
+    desired += _step_beyond_limit(by_type.get("ScalingLimited"))
     if able is not None and able.reason.endswith("Stabilized"):
-        held = _window(spec, controller, up="Up" in able.reason)
-        return (Recommendation(desired, now - min(controller.sync_period, held / 2)),)
+        window = _window(spec, controller, up="Up" in able.reason)
+        return (Recommendation(desired, now - min(controller.sync_period, window / 2)),)
     return (Recommendation(desired, now - controller.sync_period),)
 
 
-def _beyond(limited: Condition | None) -> int:
+def _step_beyond_limit(limited: Condition | None) -> int:
     """A limit that held the last sync shows that the recommendation was beyond it."""
     if limited is None or not limited.status:
         return 0
     return 1 if limited.reason in ("TooManyReplicas", "ScaleUpLimit") else -1
 
 
-def decided(status: Json) -> int | None:
+def decided_size(status: Json) -> int | None:
     """Return the size that the last sync decided on; None if it did not decide.
 
     A sync that cannot decide leaves ``desiredReplicas`` as it was, which is 0 in a new HPA.
@@ -145,35 +145,35 @@ def _changes(
     if spec.behavior is None:
         return (), ()
     sizes = sorted(
-        (at, int(found[1]))
+        (moment, int(size[1]))
         for row in events
         if row.get("reason") == "SuccessfulRescale"
-        and (found := _SIZE.search(str(row.get("message") or "")))
-        and (at := event_time(row)) is not None
-        and at > now - _DAY
+        and (size := _SIZE.search(str(row.get("message") or "")))
+        and (moment := event_time(row)) is not None
+        and moment > now - _DAY
     )
     ups: list[ScaleEvent] = []
     downs: list[ScaleEvent] = []
-    for (_, before), (at, after) in pairwise(sizes):
+    for (_, before), (moment, after) in pairwise(sizes):
         if after != before:
-            (ups if after > before else downs).append(ScaleEvent(abs(after - before), at))
+            (ups if after > before else downs).append(ScaleEvent(abs(after - before), moment))
     return tuple(ups), tuple(downs)
 
 
-def _binding(
+def _limiting_changes(
     by_type: dict[str, Condition], behavior: Behavior, status: Json, replicas: int, now: float
 ) -> tuple[tuple[ScaleEvent, ...], tuple[ScaleEvent, ...]] | None:
     """Return the smallest change that explains why a rate limit held the last sync."""
     limited, able = by_type.get("ScalingLimited"), by_type.get("AbleToScale")
-    at = instant.read(status.get("lastScaleTime"))
-    if limited is None or able is None or at is None or able.reason == "SucceededRescale":
+    last_scale = instant.read(status.get("lastScaleTime"))
+    if limited is None or able is None or last_scale is None or able.reason == "SucceededRescale":
         return None
     if not limited.status or limited.reason not in ("ScaleUpLimit", "ScaleDownLimit"):
         return None
     for change in range(replicas + 1000):
-        event = (ScaleEvent(change, at),)
+        event = (ScaleEvent(change, last_scale),)
         ups, downs = (event, ()) if limited.reason == "ScaleUpLimit" else ((), event)
-        bounds = fastest(ScalingHistory((), ups, downs), behavior, replicas, now)
+        bounds = rate_bounds(ScalingHistory((), ups, downs), behavior, replicas, now)
         if status["desiredReplicas"] == (bounds.high if ups else bounds.low):
             return ups, downs
     return None
@@ -188,4 +188,4 @@ def event_time(row: Json) -> float | None:
         row.get("eventTime"),
         (row.get("metadata") or {}).get("creationTimestamp"),
     )
-    return next((at for at in map(instant.read, times) if at is not None), None)
+    return next((moment for moment in map(instant.read, times) if moment is not None), None)

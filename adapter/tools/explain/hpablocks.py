@@ -34,31 +34,31 @@ _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", _DISABLED)
 
 def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines]) -> list[Block]:
     """Return what blocks, the most important first."""
-    found = [
-        Block(f"{row.reason}: {one_line(row.message)}", hpafixes.stopped(facts, row.reason))
+    blocks = [
+        Block(f"{row.reason}: {one_line(row.message)}", hpafixes.stop_fix(facts, row.reason))
         for row in decision.conditions
         # KEDA scales from zero, and again to zero: a size that somebody sets does not last.
         if row.reason in _STOPS and not (row.reason == _DISABLED and facts.scaled_object)
     ]
-    found += _of_causes(facts)
+    blocks += _of_causes(facts)
     if facts.spec is None:
-        return found + _of_rights(facts)
-    found += _of_names(facts, facts.spec)
+        return blocks + _of_rights(facts)
+    blocks += _of_names(facts, facts.spec)
     silent = _of_rights(facts)
     for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
         silent += _of_metric(facts, metric, lines)
     wrong = list(target_blocks(facts, facts.spec, runaway=True))
     # As doctor has it: a target that runs away is the cause once the HPA is at its maximum.
-    held = any(row.reason == "TooManyReplicas" for row in decision.conditions)
-    if silent and not held:
+    at_maximum = any(row.reason == "TooManyReplicas" for row in decision.conditions)
+    if silent and not at_maximum:
         wrong = [replace(row, text=f"{row.text}; {_BEFORE}") for row in wrong]
-    found += [*wrong, *silent] if held else [*silent, *wrong]
-    return [*found, *_of_limits(facts, facts.spec, decision)]
+    blocks += [*wrong, *silent] if at_maximum else [*silent, *wrong]
+    return [*blocks, *_of_limits(facts, facts.spec, decision)]
 
 
 def _of_rights(facts: HpaFacts) -> list[Block]:
     """Return that the controller may not read the metrics, and that they do not answer either."""
-    return [] if facts.denied is None else [_denied(facts.denied), *_silent(facts)]
+    return [] if facts.denied is None else [_denied_block(facts.denied), *_silent_api_block(facts)]
 
 
 def _of_causes(facts: HpaFacts) -> Iterator[Block]:
@@ -73,21 +73,21 @@ def _of_causes(facts: HpaFacts) -> Iterator[Block]:
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
     spec = facts.spec
-    found = [] if spec is None else list(_of_names(facts, spec))
+    of_names = [] if spec is None else list(_of_names(facts, spec))
     wrong = [] if spec is None else list(target_blocks(facts, spec, runaway=True))
-    said = [
-        _denied(facts.denied)
+    of_status = [
+        _denied_block(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
         else Block(
-            f"{row['reason']}: {one_line(row['message'])}", hpafixes.stopped(facts, row["reason"])
+            f"{row['reason']}: {one_line(row['message'])}", hpafixes.stop_fix(facts, row["reason"])
         )
         for row in conditions
         if row["type"] in ("AbleToScale", "ScalingActive") and row["status"] != "True"
     ]
-    return [*_of_causes(facts), *found, *said, *wrong]
+    return [*_of_causes(facts), *of_names, *of_status, *wrong]
 
 
-def _denied(right: MissingRight) -> Block:
+def _denied_block(right: MissingRight) -> Block:
     return Block(
         f"the HPA controller may not read the metrics (forbidden): {right.user} may not "
         f"{right.verb} {right.full}",
@@ -95,29 +95,31 @@ def _denied(right: MissingRight) -> Block:
     )
 
 
-def _silent(facts: HpaFacts) -> Iterator[Block]:
+def _silent_api_block(facts: HpaFacts) -> Iterator[Block]:
     """Yield that the metrics API fails too, so the right alone does not help."""
-    for found in facts.values:
-        if found.problem is not None and found.problem.status >= 500:
-            text = f"the metrics API does not answer either: {found.problem.brief}"
+    for answer in facts.values:
+        if answer.problem is not None and answer.problem.status >= 500:
+            text = f"the metrics API does not answer either: {answer.problem.brief}"
             yield Block(text, hpafixes.API_DOWN)
             return
 
 
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
     denied = concerns(facts.denied, metric.kind)
-    starts = starting(facts)
+    starts = starting_pods(facts)
     missing = [pod for pod in lines.pods if pod.state == "missing" and pod.name not in starts]
     reasons: dict[str, list[PodLine]] = {}
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
-    if _told(facts, metric, {pod.name for pod in missing}):
+    if _has_cause(facts, metric, {pod.name for pod in missing}):
         return  # the cause says so, for every metric of the API
     if denied:
         reasons.pop("", None)
     elif invalid and not any(reasons):
-        yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
+        yield Block(
+            f"{lines.name}: {lines.error}", hpafixes.failure_fix(facts, metric, lines.error)
+        )
         return
     effect = "" if invalid else f"; {_effect(metric)}"
     for _, pods in sorted(reasons.items()):
@@ -131,7 +133,7 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
         )
 
 
-def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
+def _has_cause(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
     """Return whether a cause says why a metric has no value: its API does not answer, its trigger
     reaches no scaler, or no pod serves that could have one.
     """
@@ -143,19 +145,19 @@ def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
         return True
     if metric.kind in (MetricKind.EXTERNAL, MetricKind.OBJECT) or not facts.causes:
         return False
-    told = {name for cause in facts.causes for name in cause.pods}
+    explained = {name for cause in facts.causes for name in cause.pods}
     serving = {state.name for state in map(pod_state, facts.pods) if state.ready}
-    return not (serving - told) and missing <= told
+    return not (serving - explained) and missing <= explained
 
 
-def starting(facts: HpaFacts) -> list[str]:
+def starting_pods(facts: HpaFacts) -> list[str]:
     """Return the pods that have not been ready for no longer than a start takes."""
-    found = []
+    names = []
     for state in map(pod_state, facts.pods):
         since = state.ready_since or state.started
         if not state.ready and since is not None and facts.now - since <= START:
-            found.append(state.name)
-    return found
+            names.append(state.name)
+    return names
 
 
 def _group_of(cause: Cause) -> str:
@@ -195,7 +197,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
         )
 
 
-def _unscheduled(pod: Json) -> str | None:
+def _why_unscheduled(pod: Json) -> str | None:
     """Return why a pending pod has no node; None if it has one or is not pending."""
     status = pod.get("status") or {}
     if status.get("phase") != "Pending":
@@ -209,15 +211,15 @@ def _unscheduled(pod: Json) -> str | None:
 
 def _of_names(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
     """Yield the names and selectors of the manifest that never have a value."""
-    for metric, found in zip(spec.metrics, facts.values, strict=False):
-        if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
-            yield from _unknown(facts, metric)
+    for metric, answer in zip(spec.metrics, facts.values, strict=False):
+        if metric.kind is MetricKind.PODS and isinstance(answer.values, Missing):
+            yield from _unknown_metric_block(facts, metric)
     yield from target_blocks(facts, spec, runaway=False)
 
 
-def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
+def _unknown_metric_block(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
     """Yield that a metric does not exist, where the controller's own failure hides it."""
-    fix = hpafixes.of_unknown(facts, metric)
+    fix = hpafixes.unknown_metric_fix(facts, metric)
     if facts.known:
         if metric.name not in facts.known and concerns(facts.denied, metric.kind):
             yield Block(f"the metrics API has no metric {metric.name}", fix)
@@ -231,22 +233,24 @@ def _name(pod: Json) -> str:
 
 def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[Block]:
     """Return what holds for now and passes without anybody."""
-    found = list(holds_of(facts, spec, decision))
-    told = {name for cause in facts.causes for name in cause.pods}
-    homeless = [pod for pod in facts.pods if _unscheduled(pod) and _name(pod) not in told]
+    waits = list(holds_of(facts, spec, decision))
+    explained = {name for cause in facts.causes for name in cause.pods}
+    homeless = [pod for pod in facts.pods if _why_unscheduled(pod) and _name(pod) not in explained]
     if homeless:
         verb = "waits" if len(homeless) == 1 else "wait"
-        why = _unscheduled(homeless[0])
-        found.append(Block(f"{count(len(homeless), 'pod')} {verb} for a node: {why}"))
+        why = _why_unscheduled(homeless[0])
+        waits.append(Block(f"{count(len(homeless), 'pod')} {verb} for a node: {why}"))
     pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
-    pulled = [pod for pod in pending if _unscheduled(pod) is None and _name(pod) not in told]
+    pulled = [
+        pod for pod in pending if _why_unscheduled(pod) is None and _name(pod) not in explained
+    ]
     if pulled:
-        found.append(
+        waits.append(
             Block(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
         )
     ended = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") in _ENDS]
-    names = told | {_name(pod) for pod in (*pending, *ended)}
-    if loading := [name for name in starting(facts) if name not in names]:
+    names = explained | {_name(pod) for pod in (*pending, *ended)}
+    if loading := [name for name in starting_pods(facts) if name not in names]:
         verb = "starts, and has" if len(loading) == 1 else "start, and have"
-        found.append(Block(f"{count(len(loading), 'pod')} {verb} no value before readiness"))
-    return found
+        waits.append(Block(f"{count(len(loading), 'pod')} {verb} no value before readiness"))
+    return waits

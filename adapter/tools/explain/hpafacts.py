@@ -20,7 +20,7 @@ from adapter.tools.client.access import Api, Json
 from adapter.tools.client.changedobjects import read_changed
 from adapter.tools.client.errors import ClientError, MissingRight
 from adapter.tools.client.hpacommands import scaled_object
-from adapter.tools.client.naming import named
+from adapter.tools.client.naming import read_named
 from adapter.tools.explain import metricvalues
 from adapter.tools.explain.causefacts import Around, read_causes
 from adapter.tools.explain.events import NO_EVENTS, RecentEvents, events_of
@@ -101,7 +101,7 @@ class HpaFacts:
 
 async def gather(api: Api, name: str) -> HpaFacts:
     """Read an HPA and everything that its decision depends on; raises ClientError."""
-    hpa = await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
+    hpa = await read_named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
     hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **hpa}
     namespace = str(hpa["metadata"]["namespace"])
     facts, past = await asyncio.gather(
@@ -120,7 +120,7 @@ async def _facts(api: Api, hpa: Json, name: str) -> HpaFacts:
     try:
         scale = await read_scale(api, hpa)
     except ScaleError as error:
-        found = await read_causes(api, Around(hpa, now, events=events.rows))
+        read = await read_causes(api, Around(hpa, now, events=events.rows))
         return HpaFacts(
             hpa,
             spec,
@@ -129,12 +129,12 @@ async def _facts(api: Api, hpa: Json, name: str) -> HpaFacts:
             spec_error=spec_error,
             events=events,
             targets=await _workloads(api, hpa),
-            causes=found.causes,
-            unread=found.unread,
+            causes=read.causes,
+            unread=read.unread,
         )
     if spec is None:
         return HpaFacts(hpa, None, now, scale, spec_error=spec_error, events=events)
-    return await _around(api, hpa, spec, scale, events)
+    return await _facts_with_pods(api, hpa, spec, scale, events)
 
 
 _TARGETS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
@@ -142,17 +142,17 @@ _TARGETS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 
 async def _workloads(api: Api, hpa: Json) -> list[str]:
     """Return the workloads of the target's kind, by name; none if the caller may not list them."""
-    found = _TARGETS.get(str(hpa["spec"]["scaleTargetRef"].get("kind")))
-    if found is None:
+    resource = _TARGETS.get(str(hpa["spec"]["scaleTargetRef"].get("kind")))
+    if resource is None:
         return []
     try:
-        rows = await api.list(f"/apis/apps/v1/namespaces/{hpa['metadata']['namespace']}/{found}")
+        rows = await api.list(f"/apis/apps/v1/namespaces/{hpa['metadata']['namespace']}/{resource}")
     except ClientError:  # the error of the target itself is shown
         return []
     return sorted(str(row["metadata"]["name"]) for row in rows)
 
 
-async def _around(
+async def _facts_with_pods(
     api: Api, hpa: Json, spec: HpaSpec, scale: Scale, events: RecentEvents
 ) -> HpaFacts:
     """Read pods and values; without a selector or replicas, the controller reads neither."""
@@ -165,19 +165,19 @@ async def _around(
         _gpu(api, spec, namespace, selector),
         _rivals(api, hpa, pods),
         headroom_of(api, hpa),
-        _scaled(api, hpa),
+        _read_scaled_object(api, hpa),
         asyncio.gather(
-            *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
+            *(metricvalues.read(api, metric, selector, pods, namespace) for metric in spec.metrics)
         ),
     )
     now = time.time()
     problems = {
-        OF_TYPES[metric.kind.value].group: found.problem
-        for metric, found in zip(spec.metrics, values, strict=True)
-        if found.problem is not None
+        OF_TYPES[metric.kind.value].group: answer.problem
+        for metric, answer in zip(spec.metrics, values, strict=True)
+        if answer.problem is not None
     }
     around = Around(hpa, now, scale.replicas, selector, pods, events.rows, problems)
-    found = await read_causes(api, around)
+    read = await read_causes(api, around)
     return HpaFacts(
         hpa,
         spec,
@@ -187,13 +187,13 @@ async def _around(
         gpu=gpu,
         values=values,
         events=events,
-        known=await _known(api, spec, values),
+        known=await _read_known_metrics(api, spec, values),
         rival_hpas=rivals,
         headroom=headroom,
         target=target,
         triggers=() if scaled is None else read_scaledobject(scaled).triggers,
-        causes=[*await _of_keda(api, hpa, scaled, problems, now), *found.causes],
-        unread=found.unread,
+        causes=[*await _of_keda(api, hpa, scaled, problems, now), *read.causes],
+        unread=read.unread,
     )
 
 
@@ -207,7 +207,7 @@ async def _target(api: Api, hpa: Json) -> ChangedObject | None:
         return None
 
 
-async def _scaled(api: Api, hpa: Json) -> Json | None:
+async def _read_scaled_object(api: Api, hpa: Json) -> Json | None:
     """Return the ScaledObject that owns an HPA; None without one, or if it may not be read."""
     if not (name := scaled_object(hpa)):
         return None
@@ -236,11 +236,11 @@ async def _of_keda(
     return causes_of_scaled(facts._replace(hpa=hpa))
 
 
-async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:
+async def _read_known_metrics(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:
     """Return the metrics of pods, if one that the HPA names is not found."""
     lost = [
-        metric.kind is MetricKind.PODS and isinstance(found.values, Missing)
-        for metric, found in zip(spec.metrics, values, strict=True)
+        metric.kind is MetricKind.PODS and isinstance(answer.values, Missing)
+        for metric, answer in zip(spec.metrics, values, strict=True)
     ]
     if not any(lost):
         return []
@@ -261,16 +261,16 @@ async def _gpu(api: Api, spec: HpaSpec, namespace: str, selector: str) -> PodVie
 
 async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[Json]:
     """Return the other HPAs that control some of the pods, as the controller finds them."""
-    namespace, own = hpa["metadata"]["namespace"], hpa["metadata"]["name"]
+    namespace, name = hpa["metadata"]["namespace"], hpa["metadata"]["name"]
     if not pods:
         return []
     try:
         rows = await api.list(f"{HPAS}/namespaces/{namespace}/horizontalpodautoscalers")
     except ClientError:  # the caller may read this HPA alone
         return []
-    others = [row for row in rows if row["metadata"]["name"] != own][:_RIVALS]
-    found = await asyncio.gather(*(_controls(api, row, hpa, pods) for row in others))
-    rivals = [row for row, rival in zip(others, found, strict=True) if rival]
+    others = [row for row in rows if row["metadata"]["name"] != name][:_RIVALS]
+    controls = await asyncio.gather(*(_controls(api, row, hpa, pods) for row in others))
+    rivals = [row for row, rival in zip(others, controls, strict=True) if rival]
     return sorted(rivals, key=lambda row: str(row["metadata"]["name"]))
 
 

@@ -13,7 +13,7 @@ from adapter.pipeline.attribution.reasons import doctor
 from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.cluster.changes import ChangedObject, scale
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.metricsapi import CUSTOM, NEWEST, external_path, value_path
 from adapter.tools.client.access import Json
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa, one_hpa, scaled_object
@@ -22,24 +22,24 @@ from adapter.tools.explain.hpafacts import HpaFacts
 _CATALOG: Final = built_in()
 
 
-def stopped(facts: HpaFacts, reason: str) -> str:
+def stop_fix(facts: HpaFacts, reason: str) -> str:
     """Return the fix for what stops the controller before any metric."""
     reference = facts.hpa["spec"]["scaleTargetRef"]
     if reason == "FailedGetScale":
-        return _of_target(facts)
+        return _target_fix(facts)
     if reason == "AmbiguousSelector" and facts.rivals:
         return _one_hpa(facts)
     if reason == "ScalingDisabled":
         of = facts.target or ChangedObject(
             str(reference["kind"]), facts.namespace, str(reference["name"])
         )
-        return lasting(of, scale(of, 1)).line
+        return make_lasting(of, scale(of, 1)).line
     if reason == "InvalidSelector":
         return "give the scale subresource of the target a selector (status.selector)"
     return ""
 
 
-def _of_target(facts: HpaFacts) -> str:
+def _target_fix(facts: HpaFacts) -> str:
     """Return the fix for a target that the controller cannot scale."""
     if any(cause.code is CauseCode.WRONG_NAMESPACE for cause in facts.causes):
         return ""  # the cause has the fix
@@ -78,31 +78,31 @@ def _target(hpa: Json) -> str:
     return shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
 
 
-def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+def failure_fix(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     """Return the fix for a metric that has no proposal."""
     namespace = shlex.quote(facts.namespace)
     if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
-        return of_unknown(facts, metric)
+        return unknown_metric_fix(facts, metric)
     if metric.kind.of_resources:
-        return _of_resource(facts, metric, error)
+        return _resource_fix(facts, metric, error)
     if metric.kind is MetricKind.EXTERNAL:
         raw = external_path(facts.namespace, metric.name)
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
-    return _of_silence(facts, metric)
+    return _silence_fix(facts, metric)
 
 
-def _of_resource(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+def _resource_fix(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     if "missing request for" in error:
         return _request(facts, metric, error)
-    known = _containers(facts)
-    if not metric.container or not known or metric.container in known:
+    containers = _containers(facts)
+    if not metric.container or not containers or metric.container in containers:
         return "kubectl get apiservice v1beta1.metrics.k8s.io"
-    at = field(facts, metric, "container")
-    if len(known) == 1:
-        return change_hpa(facts.hpa, at, known[0]).line
-    return f"name a container of the pods in {at}: {', '.join(known)}"
+    path = field(facts, metric, "container")
+    if len(containers) == 1:
+        return change_hpa(facts.hpa, path, containers[0]).line
+    return f"name a container of the pods in {path}: {', '.join(containers)}"
 
 
 def _containers(facts: HpaFacts) -> list[str]:
@@ -132,12 +132,12 @@ def _request(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     return words
 
 
-def _of_silence(facts: HpaFacts, metric: MetricSpec) -> str:
+def _silence_fix(facts: HpaFacts, metric: MetricSpec) -> str:
     """Return what shows why the metrics API has no value."""
-    if any(found.problem is not None and found.problem.status >= 500 for found in facts.values):
+    if any(answer.problem is not None and answer.problem.status >= 500 for answer in facts.values):
         return API_DOWN
     try:
-        return f"kubectl get --raw {shlex.quote(_asked(facts, metric))}"
+        return f"kubectl get --raw {shlex.quote(_reason_path(facts, metric))}"
     except (KeyError, ValueError):
         return f"correct {field(facts, metric, 'metric.selector')}"
 
@@ -146,7 +146,7 @@ API_DOWN: Final = doctor("GMA004", "GMA006", "GMA007", "GMA008")
 """The fix for a metrics API that does not answer."""
 
 
-def _asked(facts: HpaFacts, metric: MetricSpec) -> str:
+def _reason_path(facts: HpaFacts, metric: MetricSpec) -> str:
     """Return a path of which the adapter's answer says why there is no value.
 
     For one pod, the answer has the reason; for a selection, the pods without a value are left out.
@@ -158,7 +158,7 @@ def _asked(facts: HpaFacts, metric: MetricSpec) -> str:
     return f"{CUSTOM}/{NEWEST}/namespaces/{quote(facts.namespace, safe='')}/pods/{pod}/{name}"
 
 
-def of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
+def unknown_metric_fix(facts: HpaFacts, metric: MetricSpec) -> str:
     """Return the fix for a metric that does not exist."""
     near = nearest_metric(metric.name, facts.known or _CATALOG.metrics)
     if near and not facts.scaled_object:

@@ -60,15 +60,15 @@ def holds_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[Blo
         yield _rate(facts, side, rules, decision)
 
 
-def _window(facts: HpaFacts, side: str, way: str, rules: Rules, asked: int) -> Block:
+def _window(facts: HpaFacts, side: str, way: str, rules: Rules, size: int) -> Block:
     usual = _WINDOWS[side]
-    own = rules.window is not None and rules.window > usual
-    said = f" (behavior.{side}.stabilizationWindowSeconds is {rules.window:.0f})" if own else ""
+    longer = rules.window is not None and rules.window > usual
+    note = f" (behavior.{side}.stabilizationWindowSeconds is {rules.window:.0f})" if longer else ""
     return Block(
-        f"scaling {way} to {asked} waits until the stabilization window has no other "
-        f"recommendation{said}",
+        f"scaling {way} to {size} waits until the stabilization window has no other "
+        f"recommendation{note}",
         change_hpa(facts.hpa, f"spec.behavior.{side}.stabilizationWindowSeconds", int(usual)).line
-        if own
+        if longer
         else "",
     )
 

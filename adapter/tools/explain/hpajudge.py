@@ -19,7 +19,7 @@ from adapter.hpa import (
 )
 from adapter.tools.client.access import Json
 from adapter.tools.explain import controllerrights
-from adapter.tools.explain.history import Inferred, conditions_of, decided, infer
+from adapter.tools.explain.history import Inferred, conditions_of, decided_size, infer
 from adapter.tools.explain.hpablocks import blocks_of, status_blocks, waits_of
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
 from adapter.tools.explain.hpametric import explain_metric
@@ -35,30 +35,30 @@ AMBIGUOUS = "AmbiguousSelector"
 def judge(facts: HpaFacts, controller: ControllerOptions | None = None) -> HpaReport:
     """Return the explanation of an HPA."""
     controller = controller or _controller(facts)
-    facts = replace(facts, denied=controllerrights.denied(facts.hpa))
-    report = _explained(facts, controller)
+    facts = replace(facts, denied=controllerrights.denied_right(facts.hpa))
+    report = _explain_hpa(facts, controller)
     return replace(report, judgement=judge_facts(facts, report.decision))
 
 
-def _explained(facts: HpaFacts, controller: ControllerOptions) -> HpaReport:
+def _explain_hpa(facts: HpaFacts, controller: ControllerOptions) -> HpaReport:
     report = _frame(facts)
     if facts.scale is None:
         able = Condition("AbleToScale", False, "FailedGetScale", facts.scale_error, facts.now)
-        return _undecided(report, facts, able)
+        return _report_stop(report, facts, able)
     spec = facts.spec
     if spec is None:
         remark = f"the decision is not replayed: {facts.spec_error}"
-        return _by_status(replace(report, remarks=(*report.remarks, remark)), facts)
+        return _report_status(replace(report, remarks=(*report.remarks, remark)), facts)
     inferred = infer(
         facts.hpa, spec, facts.scale.replicas, facts.events.rows, facts.now, controller
     )
     facts, remarks = _with_view(facts)
     report = replace(report, remarks=(*report.remarks, *inferred.remarks, *remarks))
     if problem := _selector_problem(facts, spec):
-        return _undecided(report, facts, problem)
-    if any(found.values is None for found in facts.values):
-        return _by_status(report, facts)
-    return _decided(report, facts, spec, inferred, controller)
+        return _report_stop(report, facts, problem)
+    if any(answer.values is None for answer in facts.values):
+        return _report_status(report, facts)
+    return _report_decision(report, facts, spec, inferred, controller)
 
 
 def _controller(facts: HpaFacts) -> ControllerOptions:
@@ -78,8 +78,8 @@ def _frame(facts: HpaFacts) -> HpaReport:
     if facts.gpu.problem is not None:
         remarks.append(f"reasons are not shown: {facts.gpu.problem.brief}")
     if facts.headroom.problem is not None:
-        said, _, _ = facts.headroom.problem.brief.partition("; ")
-        remarks.append(f"headroom of nodepool is not shown: {said}")
+        brief, _, _ = facts.headroom.problem.brief.partition("; ")
+        remarks.append(f"headroom of nodepool is not shown: {brief}")
     remarks += [*([facts.past.problem] if facts.past.problem else []), *facts.unread]
     if owner := facts.scaled_object:
         remarks.append(
@@ -101,7 +101,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
             {key: row.get(key, "") for key in ("type", "status", "reason", "message")}
             for row in status.get("conditions") or ()
         ],
-        status_desired=decided(status),
+        status_desired=decided_size(status),
         events=facts.events.last(facts.now, _well_since(status)),
     )
 
@@ -118,22 +118,22 @@ def _with_view(facts: HpaFacts) -> tuple[HpaFacts, list[str]]:
     """Take values that the caller may not read as metrics from the view API."""
     if facts.spec is None or not facts.gpu.pods:
         return facts, []
-    found, remarks = [], []
-    for metric, read in zip(facts.spec.metrics, facts.values, strict=False):
-        values = _viewed(facts, metric.name) if metric.kind is MetricKind.PODS else {}
-        if read.values is None and values and read.problem is not None:
+    answers, remarks = [], []
+    for metric, answer in zip(facts.spec.metrics, facts.values, strict=False):
+        values = _viewed_values(facts, metric.name) if metric.kind is MetricKind.PODS else {}
+        if answer.values is None and values and answer.problem is not None:
             remarks.append(
-                f"{metric.name} is read from the view API: {one_line(read.problem.brief, 2000)}"
+                f"{metric.name} is read from the view API: {one_line(answer.problem.brief, 2000)}"
             )
-            read = ReadValues(values)  # noqa: PLW2901 - the same metric from elsewhere
-        found.append(read)
-    return replace(facts, values=found), remarks
+            answer = ReadValues(values)  # noqa: PLW2901 - the same metric from elsewhere
+        answers.append(answer)
+    return replace(facts, values=answers), remarks
 
 
-def _viewed(facts: HpaFacts, metric: str) -> Mapping[str, int]:
+def _viewed_values(facts: HpaFacts, metric: str) -> Mapping[str, int]:
     rows = {name: pod.value(metric) for name, pod in facts.gpu.pods.items()}
-    found = {name: to_milli(row.get("value")) for name, row in rows.items() if row is not None}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: to_milli(row.get("value")) for name, row in rows.items() if row is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _selector_problem(facts: HpaFacts, spec: HpaSpec) -> Condition | None:
@@ -153,7 +153,7 @@ def _selector_problem(facts: HpaFacts, spec: HpaSpec) -> Condition | None:
     return None
 
 
-def _undecided(report: HpaReport, facts: HpaFacts, problem: Condition) -> HpaReport:
+def _report_stop(report: HpaReport, facts: HpaFacts, problem: Condition) -> HpaReport:
     """The controller stops before it looks at metrics."""
     current = facts.scale.replicas if facts.scale is not None else 0
     rows = {row.type: row for row in conditions_of(facts.hpa.get("status") or {})}
@@ -161,22 +161,22 @@ def _undecided(report: HpaReport, facts: HpaFacts, problem: Condition) -> HpaRep
         rows["AbleToScale"] = Condition("AbleToScale", True, "SucceededGetScale", "", facts.now)
     rows[problem.type] = problem
     decision = Decision(current, current, "", tuple(rows.values()), (), problem.message)
-    kept = f"KEEPS {current}" if facts.scale is not None else "NO SCALE"
+    verdict = f"KEEPS {current}" if facts.scale is not None else "NO SCALE"
     return replace(
         report,
-        verdict=kept,
+        verdict=verdict,
         decision=decision,
         why=f"the controller stops before it reads metrics: {problem.reason}",
         blocks=blocks_of(facts, decision, ()),
     )
 
 
-def _by_status(report: HpaReport, facts: HpaFacts) -> HpaReport:
+def _report_status(report: HpaReport, facts: HpaFacts) -> HpaReport:
     """Follow the HPA's own status, where values cannot be read."""
     metrics = (
         [
-            explain_metric(metric, found, None, facts)
-            for metric, found in zip(facts.spec.metrics, facts.values, strict=False)
+            explain_metric(metric, answer, None, facts)
+            for metric, answer in zip(facts.spec.metrics, facts.values, strict=False)
         ]
         if facts.spec is not None
         else []
@@ -194,7 +194,7 @@ def _by_status(report: HpaReport, facts: HpaFacts) -> HpaReport:
     )
 
 
-def _decided(
+def _report_decision(
     report: HpaReport,
     facts: HpaFacts,
     spec: HpaSpec,
@@ -203,18 +203,18 @@ def _decided(
 ) -> HpaReport:
     assert facts.scale is not None  # noqa: S101 - judge() has checked
     read = controllerrights.values_of(facts, spec) or [Missing("not read")] * len(spec.metrics)
-    seen = Observation(
+    observation = Observation(
         facts.scale.replicas,
         [pod_state(pod) for pod in facts.pods],
         [values for values in read if values is not None],
         facts.scale.status_replicas,
     )
-    decision, _ = decide(spec, inferred.state, seen, facts.now, controller)
+    decision, _ = decide(spec, inferred.state, observation, facts.now, controller)
     proposals = decision.proposals or (None,) * len(spec.metrics)
-    known = facts.values or [ReadValues(None)] * len(spec.metrics)
+    answers = facts.values or [ReadValues(None)] * len(spec.metrics)
     metrics = [
-        explain_metric(metric, found, proposal, facts)
-        for metric, found, proposal in zip(spec.metrics, known, proposals, strict=True)
+        explain_metric(metric, answer, proposal, facts)
+        for metric, answer, proposal in zip(spec.metrics, answers, proposals, strict=True)
     ]
     zero_by_keda = decision.current == 0 and bool(facts.scaled_object)
     blocks: Sequence[Block] = (
@@ -237,7 +237,7 @@ def _decided(
         report,
         verdict=verdict,
         decision=decision,
-        why=_at_zero(facts) if zero_by_keda else _why(decision, spec),
+        why=_why_at_zero(facts) if zero_by_keda else _why(decision, spec),
         metrics=metrics,
         blocks=blocks,
         waits=waits_of(facts, spec, decision),
@@ -251,7 +251,7 @@ def _verdict(current: int, desired: int) -> str:
     return f"SCALES {'OUT' if desired > current else 'IN'} {current} → {desired}"
 
 
-def _at_zero(facts: HpaFacts) -> str:
+def _why_at_zero(facts: HpaFacts) -> str:
     """Return what scales a target from the zero to which KEDA has scaled it."""
     done = "KEDA scaled the target to zero"
     if any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
@@ -268,8 +268,8 @@ def _why(decision: Decision, spec: HpaSpec) -> str:
             return "no metric decides: the controller keeps the size when values are missing"
         return f"{decision.reason or 'scaling is disabled: the target has 0 replicas'}"
     highest = max(
-        (each for each in decision.proposals if each.replicas is not None),
-        key=lambda each: each.replicas or 0,
+        (proposal for proposal in decision.proposals if proposal.replicas is not None),
+        key=lambda proposal: proposal.replicas or 0,
     )
     more = ", the most of all metrics" if len(decision.proposals) > 1 else ""
     same = ", the current size" if decision.asked == decision.current else ""

@@ -20,7 +20,7 @@ from adapter.hpa import (
     Working,
 )
 from adapter.hpa.conditions import name_of
-from adapter.pipeline.attribution.serieslabels import parsed
+from adapter.pipeline.attribution.serieslabels import parse_selector
 from adapter.pipeline.catalog.promise import (
     SLO_RATIO,
     PromiseError,
@@ -40,15 +40,15 @@ _GROUP: Final = "a pod of its group has no value, or does not exist: see kubectl
 
 
 def explain_metric(
-    metric: MetricSpec, found: ReadValues, proposal: Proposal | None, facts: HpaFacts
+    metric: MetricSpec, answer: ReadValues, proposal: Proposal | None, facts: HpaFacts
 ) -> MetricLines:
     """Return the lines of one metric; ``proposal`` is None if the controller did not ask."""
     write = _writer(metric, facts)
     # Without an answer nothing is known of any pod, nor if the controller did not ask.
-    shown = of_pods(metric.kind) and found.values is not None
-    pods = _pods(metric, found, proposal, facts, write) if shown else []
+    shown = of_pods(metric.kind) and answer.values is not None
+    pods = _pods(metric, answer, proposal, facts, write) if shown else []
     counted = [pod for pod in pods if pod.state == "counted"]
-    rest = [pod for pod in pods if pod.state != "counted"]
+    left_out = [pod for pod in pods if pod.state != "counted"]
     working = proposal.working if proposal is not None else None
     return MetricLines(
         name=name_of(metric) if metric.kind is not MetricKind.EXTERNAL else _external(metric),
@@ -57,10 +57,10 @@ def explain_metric(
         asks=proposal.replicas if proposal is not None else None,
         rule=working.rule.value if working is not None else "",
         arithmetic=_arithmetic(metric, proposal, facts, write),
-        error=_error(found, proposal),
-        pods=[*counted[:_LISTED], *rest[:_PROBLEMS]],
+        error=_error(answer, proposal),
+        pods=[*counted[:_LISTED], *left_out[:_PROBLEMS]],
         more=max(0, len(counted) - _LISTED),
-        more_left_out=max(0, len(rest) - _PROBLEMS),
+        more_left_out=max(0, len(left_out) - _PROBLEMS),
     )
 
 
@@ -100,11 +100,11 @@ def _value(metric: MetricSpec, proposal: Proposal | None, write: Write) -> str:
     return f"{mean}{write(proposal.usage)} of {count(len(working.values), 'pod')}"
 
 
-def _error(found: ReadValues, proposal: Proposal | None) -> str:
+def _error(answer: ReadValues, proposal: Proposal | None) -> str:
     if proposal is not None and proposal.error:
         return words.one_line(proposal.error)
-    if found.values is None and found.problem is not None:
-        return f"not readable: {found.problem.brief}"
+    if answer.values is None and answer.problem is not None:
+        return f"not readable: {answer.problem.brief}"
     return ""
 
 
@@ -119,12 +119,12 @@ def milli_of(values: Values | None) -> Mapping[str, int]:
 
 def _pods(
     metric: MetricSpec,
-    found: ReadValues,
+    answer: ReadValues,
     proposal: Proposal | None,
     facts: HpaFacts,
     write: Write,
 ) -> list[PodLine]:
-    values = milli_of(found.values)
+    values = milli_of(answer.values)
     working = proposal.working if proposal is not None else None
     states = {state.name: state for state in map(pod_state, facts.pods)}
     absolute = write
@@ -132,7 +132,7 @@ def _pods(
         unit = "bytes" if metric.name == "memory" else ""
         absolute = partial(words.milli, unit=unit)
     lines = [
-        _pod(metric, found, states[name], _state(states[name], values, working), facts, absolute)
+        _pod(metric, answer, states[name], _state(states[name], values, working), facts, absolute)
         for name in sorted(states)
     ]
     strangers = sorted(values.keys() - states.keys())
@@ -151,13 +151,13 @@ def _state(pod: PodState, values: Mapping[str, int], working: Working | None) ->
 
 def _pod(
     metric: MetricSpec,
-    found: ReadValues,
+    answer: ReadValues,
     pod: PodState,
     state: str,
     facts: HpaFacts,
     write: Write,
 ) -> PodLine:
-    values, gpu = milli_of(found.values), facts.gpu.pods.get(pod.name)
+    values, gpu = milli_of(answer.values), facts.gpu.pods.get(pod.name)
     about = gpu if metric.kind is MetricKind.PODS else None
     how: tuple[str, ...] = ()
     node = gpu.node if gpu is not None else ""
@@ -169,7 +169,7 @@ def _pod(
     elif pod.name in values:
         if gpu is not None and (how := tuple(gpu.how(metric.name, facts.now, _promise(metric)))):
             node = ""  # the devices name it
-        how = how or _sampled(found, pod.name, facts.now)
+        how = how or _describe_sample(answer, pod.name, facts.now)
     return PodLine(
         pod.name,
         state,
@@ -189,15 +189,15 @@ def _group_form(metric: MetricSpec) -> str:
 
 def _promise(metric: MetricSpec) -> str:
     """Return the promise that the selector of a metric states, in words; empty without one."""
-    selector = parsed(metric.selector) if metric.name == SLO_RATIO else None
+    selector = parse_selector(metric.selector) if metric.name == SLO_RATIO else None
     try:
         return describe_promise(promise_in(selector.requirements)) if selector else ""
     except PromiseError:
         return ""
 
 
-def _sampled(found: ReadValues, name: str, now: float) -> tuple[str, ...]:
-    sampled = found.sampled.get(name)
+def _describe_sample(answer: ReadValues, name: str, now: float) -> tuple[str, ...]:
+    sampled = answer.sampled.get(name)
     if sampled is None:
         return ()
     old = "of unknown age"
@@ -237,7 +237,7 @@ def _arithmetic(
     first = f"{write(proposal.usage)} / {target} = {ratio}"
     if working.cautious is None:
         return f"{first}; {_conclusion(working, working.ratio, proposal.replicas)}"
-    filled = _filled(metric, working, write)
+    filled = _describe_filled_pods(metric, working, write)
     second = f"{first}; with {filled}, the ratio is {figures.number(working.cautious)}"
     return f"{second}; {_conclusion(working, working.cautious, proposal.replicas)}"
 
@@ -251,21 +251,21 @@ def _conclusion(working: Working, ratio: float, replicas: int) -> str:
     return f"{pods} × {figures.number(ratio)}, rounded up, is {replicas}"
 
 
-def _filled(metric: MetricSpec, working: Working, write: Write) -> str:
+def _describe_filled_pods(metric: MetricSpec, working: Working, write: Write) -> str:
     names = [name for name in working.filled if name in working.missing]
-    rest = [name for name in working.filled if name in working.unready]
+    unready = [name for name in working.filled if name in working.unready]
     if working.ratio > 1.0:
-        parts = [_those(names, "without a value"), _those(rest, "not ready")]
+        parts = [_pod_count(names, "without a value"), _pod_count(unready, "not ready")]
         return f"{' and '.join(part for part in parts if part)} as 0 on the way up"
     if not working.filled:
-        return f"{_those(sorted(working.missing), 'without a value')} left out, at the target"
+        return f"{_pod_count(sorted(working.missing), 'without a value')} left out, at the target"
     assumed = write(metric.target.milli)
     if metric.target.kind is TargetKind.UTILIZATION:
         assumed = "the whole request, or the target if that is more"
-    return f"{_those(names, 'without a value')} as {assumed} on the way down"
+    return f"{_pod_count(names, 'without a value')} as {assumed} on the way down"
 
 
-def _those(names: list[str], what: str) -> str:
+def _pod_count(names: list[str], what: str) -> str:
     return f"{count(len(names), 'pod')} {what}" if names else ""
 
 

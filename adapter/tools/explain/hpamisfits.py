@@ -66,9 +66,9 @@ def _fix(facts: HpaFacts, spec: HpaSpec, flaw: Flaw) -> str:
     if misfit is None:
         return f"correct {hpafixes.field(facts, metric, 'metric.selector')}"
     if misfit.aggregate and not facts.scaled_object:
-        at = hpafixes.field(facts, metric, "metric.selector")
+        path = hpafixes.field(facts, metric, "metric.selector")
         shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False)).metrics[flaw.place]
-        return change_hpa(facts.hpa, at, selector_with(shown.selector, misfit.aggregate)).line
+        return change_hpa(facts.hpa, path, selector_with(shown.selector, misfit.aggregate)).line
     if misfit.words:
         return misfit.words
     if facts.scaled_object:
@@ -76,16 +76,16 @@ def _fix(facts: HpaFacts, spec: HpaSpec, flaw: Flaw) -> str:
     number = decimal(metric.target.milli / 1000, 3)
     if misfit.type:
         field = misfit.type[:1].lower() + misfit.type[1:]
-        at = hpafixes.field(facts, metric, "target")
-        return change_hpa(facts.hpa, at, {"type": misfit.type, field: number}).line
+        path = hpafixes.field(facts, metric, "target")
+        return change_hpa(facts.hpa, path, {"type": misfit.type, field: number}).line
     kind = metric.target.kind
-    at = hpafixes.field(facts, metric, f"target.{kind[:1].lower()}{kind[1:]}")
-    return change_hpa(facts.hpa, at, misfit.number).line
+    path = hpafixes.field(facts, metric, f"target.{kind[:1].lower()}{kind[1:]}")
+    return change_hpa(facts.hpa, path, misfit.number).line
 
 
 def _trigger_fix(facts: HpaFacts, flaw: Flaw, misfit: Misfit) -> str:
     trigger = next((row for row in facts.triggers if row.place == flaw.trigger), None)
     if trigger is None:
         return ""
-    at = f"{trigger.path}.{'metricType' if misfit.type else 'metadata.target'}"
-    return change_scaled_object(facts.hpa, at, misfit.type or misfit.number).line
+    path = f"{trigger.path}.{'metricType' if misfit.type else 'metadata.target'}"
+    return change_scaled_object(facts.hpa, path, misfit.type or misfit.number).line

@@ -20,8 +20,8 @@ class Block:
 
     def json(self) -> Json:
         """The fields that are known."""
-        found = {"message": self.text, "fix": self.fix, "then": self.then}
-        return {key: value for key, value in found.items() if value}
+        fields = {"message": self.text, "fix": self.fix, "then": self.then}
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class PodLine:
 
     def json(self) -> Json:
         """The fields that are known."""
-        found: Json = {"name": self.name, "state": self.state, "value": self.value}
-        found |= {"node": self.node, "how": list(self.how), "note": self.note}
+        fields: Json = {"name": self.name, "state": self.state, "value": self.value}
+        fields |= {"node": self.node, "how": list(self.how), "note": self.note}
         if self.why is not None:
-            found["why"] = self.why.json()
-        return {key: value for key, value in found.items() if value}
+            fields["why"] = self.why.json()
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class MetricLines:
 
     def json(self) -> Json:
         """The fields that are known."""
-        found: Json = {"name": self.name, "target": self.target, "value": self.value}
-        found |= {"rule": self.rule, "arithmetic": self.arithmetic, "error": self.error}
-        found["pods"] = [pod.json() for pod in self.pods]
-        found |= {"morePods": self.more, "morePodsLeftOut": self.more_left_out}
-        found = {key: value for key, value in found.items() if value}
-        return found | ({"asks": self.asks} if self.asks is not None else {})
+        fields: Json = {"name": self.name, "target": self.target, "value": self.value}
+        fields |= {"rule": self.rule, "arithmetic": self.arithmetic, "error": self.error}
+        fields["pods"] = [pod.json() for pod in self.pods]
+        fields |= {"morePods": self.more, "morePodsLeftOut": self.more_left_out}
+        fields = {key: value for key, value in fields.items() if value}
+        return fields | ({"asks": self.asks} if self.asks is not None else {})

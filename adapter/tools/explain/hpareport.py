@@ -63,28 +63,28 @@ class HpaReport:
         colour = _COLOURS.get("" if state is None else state.level)
         verdict = screen.style(self.verdict, colour) if colour else self.verdict
         head = f"HPA {self.namespace}/{self.name} → {self.target}"
-        found = [f"{head}   {size}, {self.low}..{self.high}   {verdict}"]
+        lines = [f"{head}   {size}, {self.low}..{self.high}   {verdict}"]
         if state is not None:
-            found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
+            lines += screen.wrap(f"state: {_state(state)}", "  ", "      ")
         if self.why:
-            found += screen.wrap(self.why, "  ")
+            lines += screen.wrap(self.why, "  ")
         if self.past.text:
-            found += screen.wrap(self.past.text, "  ", "      ")
+            lines += screen.wrap(self.past.text, "  ", "      ")
         for metric in self.metrics:
-            found += hpatext.metric_lines(metric, screen)
-        found += [""] if self.metrics else []
+            lines += hpatext.metric_lines(metric, screen)
+        lines += [""] if self.metrics else []
         for block in self.blocks:
-            found += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
-            found += hpatext.fixes(block.fix, block.then)
+            lines += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
+            lines += hpatext.fixes(block.fix, block.then)
         for wait in self.waits:
-            found += screen.wrap(f"{screen.mark('warning')} waits: {wait.text}", "  ", "      ")
-            found += hpatext.fixes(wait.fix)
+            lines += screen.wrap(f"{screen.mark('warning')} waits: {wait.text}", "  ", "      ")
+            lines += hpatext.fixes(wait.fix)
         for row in self.headroom:
-            found += screen.wrap(f"headroom: {row.text}", "  ", "      ")
-        found += self._controller(screen)
+            lines += screen.wrap(f"headroom: {row.text}", "  ", "      ")
+        lines += self._controller(screen)
         for remark in self.remarks:
-            found += screen.wrap(f"note: {remark}", "  ", "      ")
-        return found + hpatext.events(self.events, screen, brief=True)
+            lines += screen.wrap(f"note: {remark}", "  ", "      ")
+        return lines + hpatext.events(self.events, screen, brief=True)
 
     def _controller(self, screen: Screen) -> list[str]:
         """Return what the controller's own status says; the words of the API are kept."""
@@ -97,7 +97,7 @@ class HpaReport:
     def json(self) -> Json:
         """See the port."""
         state = self.judgement
-        found: Json = {
+        fields: Json = {
             "namespace": self.namespace,
             "name": self.name,
             "target": self.target,
@@ -120,18 +120,18 @@ class HpaReport:
             "events": list(self.events),
         }
         if self.replicas is not None:
-            found["replicas"] = self.replicas
+            fields["replicas"] = self.replicas
         if self.decision is not None:
-            found["desiredReplicas"] = self.decision.desired
-            found["conditions"] = [
+            fields["desiredReplicas"] = self.decision.desired
+            fields["conditions"] = [
                 {"type": row.type, "status": str(row.status), "reason": row.reason}
                 for row in self.decision.conditions
             ]
-        return found
+        return fields
 
 
-def _state(found: HpaJudgement) -> str:
-    if found.state is ScalingState.STUCK:
-        return f"stuck: {found.by}"  # what blocks is below in full
-    named = found.text.startswith(found.state.value)
-    return found.text if named else f"{found.state.value}: {found.text}"
+def _state(judgement: HpaJudgement) -> str:
+    if judgement.state is ScalingState.STUCK:
+        return f"stuck: {judgement.by}"  # what blocks is below in full
+    says_state = judgement.text.startswith(judgement.state.value)
+    return judgement.text if says_state else f"{judgement.state.value}: {judgement.text}"

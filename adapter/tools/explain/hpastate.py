@@ -34,7 +34,7 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> HpaJudgement:
     shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False))
     pods = _pods(facts.pods)
     if decision is not None and shown.conditions:
-        shown = _decided(shown, facts, decision)
+        shown = _apply_decision(shown, facts, decision)
     return judge(
         HpaEvidence(
             shown,
@@ -62,7 +62,7 @@ def _target(pods: Sequence[Pod], decision: Decision | None, spec: HpaSpec | None
     return pods_of(pods, lost, complete=True)
 
 
-def _decided(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
+def _apply_decision(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
     """Return the HPA with the status that the controller would write now."""
     spec = facts.spec
     moved = decision.desired != decision.current
@@ -104,9 +104,10 @@ def _frozen_since(facts: HpaFacts, pods: Sequence[Pod]) -> float | None:
     if scale is None or status.get("currentReplicas") in (None, scale.replicas):
         return None
     writes = [
-        at
+        moment
         for row in facts.hpa["metadata"].get("managedFields") or ()
-        if row.get("subresource") == "status" and (at := instant.read(row.get("time"))) is not None
+        if row.get("subresource") == "status"
+        and (moment := instant.read(row.get("time"))) is not None
     ]
     young = any(facts.now - pod.born <= SYNC for pod in pods)
     return max(writes, default=None) if not young else None

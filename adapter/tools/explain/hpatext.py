@@ -18,17 +18,17 @@ def metric_lines(metric: MetricLines, screen: Screen) -> list[str]:
     """Return one metric: what it asks for, its pods, and the arithmetic."""
     asks = "no proposal" if metric.asks is None else f"asks for {metric.asks}"
     parts = [metric.name, metric.value, metric.target, asks]
-    found = ["", *screen.wrap("   ".join(part for part in parts if part), "  ", "      ")]
+    lines = ["", *screen.wrap("   ".join(part for part in parts if part), "  ", "      ")]
     if metric.error:
-        found += screen.wrap(metric.error, "    ")
-    found += _pods(metric.pods, screen)
+        lines += screen.wrap(metric.error, "    ")
+    lines += _pods(metric.pods, screen)
     if metric.more:
-        found.append(f"    and {count(metric.more, 'pod')} more with a value")
+        lines.append(f"    and {count(metric.more, 'pod')} more with a value")
     if metric.more_left_out:
-        found.append(f"    and {count(metric.more_left_out, 'pod')} more that {_lack(metric)}")
+        lines.append(f"    and {count(metric.more_left_out, 'pod')} more that {_lack(metric)}")
     if metric.arithmetic:
-        found += screen.wrap(f"arithmetic: {metric.arithmetic}", "    ")
-    return found
+        lines += screen.wrap(f"arithmetic: {metric.arithmetic}", "    ")
+    return lines
 
 
 def _lack(metric: MetricLines) -> str:
@@ -38,17 +38,17 @@ def _lack(metric: MetricLines) -> str:
 def _pods(pods: Sequence[PodLine], screen: Screen) -> list[str]:
     """Return a table of pods, whose last column is wrapped."""
     rows = [(screen.mark(_MARKS.get(p.state, "warning")), p.name, p.value or NONE) for p in pods]
-    found = []
+    lines = []
     for pod, line in zip(pods, table([(*row, "|") for row in rows], indent="    "), strict=True):
         start = line.removesuffix("|")
         notes = _notes(pod)
         if not notes:
-            found.append(start.rstrip())
+            lines.append(start.rstrip())
             continue
         column = len(start) if len(start) < screen.width // 2 else 8
         wrapped = screen.wrap(notes, " " * len(start), " " * column)
-        found += [start + wrapped[0][len(start) :], *wrapped[1:]]
-    return found
+        lines += [start + wrapped[0][len(start) :], *wrapped[1:]]
+    return lines
 
 
 def _notes(pod: PodLine) -> str:
@@ -61,17 +61,17 @@ def _notes(pod: PodLine) -> str:
 def fixes(fix: str, then: str = "") -> list[str]:
     """Return the fix, and what to do if it shows no cause."""
     # A command stays on one line, so that it can be pasted.
-    found = [f"      fix: {fix}"] if fix else []
-    return [*found, f"      then, if that shows no cause: {then}"] if then else found
+    lines = [f"      fix: {fix}"] if fix else []
+    return [*lines, f"      then, if that shows no cause: {then}"] if then else lines
 
 
 def cause_lines(causes: Sequence[Cause], screen: Screen) -> list[str]:
     """Return each cause with its fix."""
-    found = []
+    lines = []
     for cause in causes:
         text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
-        found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
-    return found
+        lines += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
+    return lines
 
 
 def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list[str]:
@@ -80,15 +80,15 @@ def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list
     Args:
         brief: one line each.
     """
-    found = ["  last events:"] if rows else []
+    lines = ["  last events:"] if rows else []
     for row in rows:
         when = "time unknown" if row["age"] is None else f"{row['age']} ago"
         text = f"  {when}   {row['reason']}   {row['message']}"
-        lines = screen.wrap(text, "  ", "        ")
-        if brief and len(lines) > 1:
-            first = lines[0]
+        wrapped = screen.wrap(text, "  ", "        ")
+        if brief and len(wrapped) > 1:
+            first = wrapped[0]
             if len(first) > screen.width - 2:
                 first = first.rpartition(" ")[0]
-            lines = [f"{first} …"]
-        found += lines
-    return found
+            wrapped = [f"{first} …"]
+        lines += wrapped
+    return lines

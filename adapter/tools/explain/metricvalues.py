@@ -122,41 +122,41 @@ async def _resource(
         containers = row.get("containers") or []
         if metric.container:
             # A pod without the container has no value, as the controller of 1.36 has it.
-            containers = [each for each in containers if each.get("name") == metric.container]
-        usages = [each.get("usage") or {} for each in containers]
+            containers = [part for part in containers if part.get("name") == metric.container]
+        usages = [part.get("usage") or {} for part in containers]
         if usages and all(metric.name in usage for usage in usages):
             used = sum(_quantity(usage[metric.name], name) for usage in usages)
-            at = _NO_TIME if time is None else time
-            samples[name] = ResourceSample(used, at, 0.0 if window is None else window)
+            moment = _NO_TIME if time is None else time
+            samples[name] = ResourceSample(used, moment, 0.0 if window is None else window)
             sampled[name] = Sampled(time, None if window is None else int(window))
     requests, problem = requests_of(pods, metric)
     return ReadValues(ResourceUsage(samples, requests, problem), sampled=sampled)
 
 
 def _quantity(value: object, name: str) -> int:
-    found = to_milli(value)
-    if found is None:
+    quantity = to_milli(value)
+    if quantity is None:
         raise GarbledAnswerError(f"the value of {name}, {value!r}, is not a quantity")
-    return found
+    return quantity
 
 
 def _time(row: Json, name: str) -> float | None:
     """Return the timestamp of a row; None without one."""
     stamp = row.get("timestamp")
-    found = instant.read(stamp)
-    if stamp is not None and found is None:
+    moment = instant.read(stamp)
+    if stamp is not None and moment is None:
         raise GarbledAnswerError(f"the timestamp of {name}, {stamp!r}, is not a time")
-    return found
+    return moment
 
 
 def _window(row: Json, name: str) -> float | None:
     """Return the seconds of a row's window; None without one, which the controller takes as 0."""
     if "window" not in row:
         return None
-    found = seconds(row["window"])
-    if found is None:
+    window = seconds(row["window"])
+    if window is None:
         raise GarbledAnswerError(f"the window of {name}, {row['window']!r}, is not a duration")
-    return found
+    return window
 
 
 def requests_of(pods: Sequence[Json], metric: MetricSpec) -> tuple[dict[str, int], str]:
@@ -174,12 +174,15 @@ def requests_of(pods: Sequence[Json], metric: MetricSpec) -> tuple[dict[str, int
     requests: dict[str, int] = {}
     for pod in pods:
         name, spec = str(pod["metadata"]["name"]), pod.get("spec") or {}
-        parts = [(f"container {row.get('name')} of Pod", row) for row in _counted(spec, metric)]
-        if not metric.container and metric.name in _requested(spec):
+        parts = [
+            (f"container {row.get('name')} of Pod", row)
+            for row in _counted_containers(spec, metric)
+        ]
+        if not metric.container and metric.name in _declared_requests(spec):
             parts = [("Pod", spec)]
         total = 0
         for what, owner in parts:
-            amount = _requested(owner).get(metric.name)
+            amount = _declared_requests(owner).get(metric.name)
             wanted = None if amount is None else to_milli(amount)
             if wanted is None:
                 why = "" if amount is None else f": {amount!r} is not a quantity"
@@ -189,11 +192,11 @@ def requests_of(pods: Sequence[Json], metric: MetricSpec) -> tuple[dict[str, int
     return requests, ""
 
 
-def _requested(owner: Json) -> Json:
+def _declared_requests(owner: Json) -> Json:
     return (owner.get("resources") or {}).get("requests") or {}
 
 
-def _counted(spec: Json, metric: MetricSpec) -> list[Json]:
+def _counted_containers(spec: Json, metric: MetricSpec) -> list[Json]:
     """Return the containers and sidecars whose requests count."""
     sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
     rows = [*(spec.get("containers") or ()), *sidecars]

@@ -35,18 +35,23 @@ async def read_keepers(api: Api, node: SeenNode, now: float) -> ReadKeepers:
     reader = FactReader(api, {})
     of_node = f"involvedObject.kind=Node,involvedObject.name={node.name}"
     pods, budgets, events, claims = await asyncio.gather(
-        reader.some(
+        reader.read_list(
             "/api/v1/pods", decode_pod, "pods of the node", fields=f"spec.nodeName={node.name}"
         ),
-        reader.some(BUDGETS, partial(decode, kind=SeenBudget), "poddisruptionbudgets"),
-        reader.some(UNSPACED_EVENTS, partial(decode, kind=SeenEvent), "events", fields=of_node),
-        reader.some(NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
+        reader.read_list(BUDGETS, partial(decode, kind=SeenBudget), "poddisruptionbudgets"),
+        reader.read_list(
+            UNSPACED_EVENTS, partial(decode, kind=SeenEvent), "events", fields=of_node
+        ),
+        reader.read_list(NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
     )
-    own = [pod for pod in pods if pod.pod.node == node.name]
-    keepers = list(drains.keepers(node, own, budgets, structural=False))
-    leaves, said = drains.leaves(node, claims, now), drains.blocked(events, now).get(node.name, "")
-    if said and not keepers:
+    node_pods = [pod for pod in pods if pod.pod.node == node.name]
+    keepers = list(drains.keepers(node, node_pods, budgets, structural=False))
+    leaves, why = (
+        drains.why_leaving(node, claims, now),
+        drains.blocked_nodes(events, now).get(node.name, ""),
+    )
+    if why and not keepers:
         command = f"kubectl describe node {node.name}"
         words = "see the events of the node"
-        keepers.append(Cause(CauseCode.NODE_KEPT, f"node {node.name}", said, words, command))
-    return ReadKeepers(leaves or said, keepers, list(reader.unread))
+        keepers.append(Cause(CauseCode.NODE_KEPT, f"node {node.name}", why, words, command))
+    return ReadKeepers(leaves or why, keepers, list(reader.unread))

@@ -19,7 +19,7 @@ from adapter.pipeline.cluster.objects import ResourceSlice, SeenNode, read
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
-from adapter.tools.client.naming import named_in_cluster
+from adapter.tools.client.naming import read_named_in_cluster
 from adapter.tools.explain.causefacts import SLICES
 from adapter.tools.explain.gpupod import PodView, Why, why_of_several
 from adapter.tools.explain.hpatext import cause_lines, fixes
@@ -68,46 +68,48 @@ class NodeReport:
         measured = len(self.pods) - len(self.unmeasured)
         verdict = f"{measured} of {count(len(self.pods), 'GPU pod')} measured"
         style = screen.style(verdict, "red" if self.status else "green")
-        found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
-        found += self._problems(screen)
-        found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
-        found += self._kept(screen)
+        lines = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
+        lines += self._problems(screen)
+        lines += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
+        lines += self._keeper_lines(screen)
         for remark in self.remarks:
-            found += screen.wrap(f"note: {remark}", "  ", "      ")
-        return found
+            lines += screen.wrap(f"note: {remark}", "  ", "      ")
+        return lines
 
-    def _kept(self, screen: Screen) -> list[str]:
+    def _keeper_lines(self, screen: Screen) -> list[str]:
         """Return what keeps the node, which matters as soon as somebody wants to remove it."""
         if not self.keepers:
             return []
         mark = screen.mark("bad" if self.leaves else "warning")
         head = self.leaves or "nobody has begun to remove the node; these would keep it"
-        found = screen.wrap(f"{mark} removal: {head}", "  ", "    ")
+        lines = screen.wrap(f"{mark} removal: {head}", "  ", "    ")
         for keeper in self.keepers:
-            found += screen.wrap(keeper.text, "      ", "        ")
-            found += fixes(keeper.fix, keeper.command)
-        return found
+            lines += screen.wrap(keeper.text, "      ", "        ")
+            lines += fixes(keeper.fix, keeper.command)
+        return lines
 
     def _problems(self, screen: Screen) -> list[str]:
-        found = cause_lines(self.causes, screen)
+        lines = cause_lines(self.causes, screen)
         # The reason of a pod explains it better.
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
-            found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
-            found += fixes(doctor("GMA101"))
+            lines += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
+            lines += fixes(doctor("GMA101"))
         for why, pods in _by_reason(self.unmeasured):
-            names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
+            names = ", ".join(_full_name(pod) for pod in pods[:4]) + (
+                ", …" if len(pods) > 4 else ""
+            )
             reason = why.text if why is not None else "no reason is known"
             text = f"{screen.mark('bad')} {count(len(pods), 'pod')} ({names}): {reason}"
-            found += screen.wrap(text, "  ", "      ")
+            lines += screen.wrap(text, "  ", "      ")
             if why is not None:
-                found += fixes(why.hint, why.then)
-        return found
+                lines += fixes(why.hint, why.then)
+        return lines
 
     def _gpu(self, gpu: Json) -> tuple[str, ...]:
         holders = [f"{row['namespace']}/{row['name']}" for row in gpu.get("pods") or ()]
         more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
-        at = instant.read(gpu.get("sampleTime"))
+        moment = instant.read(gpu.get("sampleTime"))
         return (
             str(gpu.get("index") or gpu["metadata"]["name"]),
             str(gpu.get("model") or NONE),
@@ -115,7 +117,7 @@ class NodeReport:
             _value(gpu, "gpu_memory_used_bytes", ""),
             f"{holders[0]}{more}" if holders else NONE,
             str((gpu.get("sharing") or {}).get("strategy") or NONE),
-            NONE if at is None else age(self.now - at),
+            NONE if moment is None else age(self.now - moment),
         )
 
     def json(self) -> Json:
@@ -125,7 +127,7 @@ class NodeReport:
             "allocatable": self.allocatable,
             "gpus": list(self.gpus),
             "pods": [pod.body for pod in self.pods],
-            "unmeasured": [_full(pod) for pod in self.unmeasured],
+            "unmeasured": [_full_name(pod) for pod in self.unmeasured],
             "causes": [cause.json() for cause in self.causes],
             "keepers": [cause.json() for cause in self.keepers],
             **({"leaves": self.leaves} if self.leaves else {}),
@@ -136,7 +138,7 @@ class NodeReport:
 _GPU = ("GPU", "MODEL", "UTIL", "MEM", "PODS", "SHARING", "AGE")
 
 
-def _full(pod: PodView) -> str:
+def _full_name(pod: PodView) -> str:
     return f"{pod.body['metadata'].get('namespace', '')}/{pod.name}"
 
 
@@ -148,19 +150,19 @@ def _value(gpu: Json, metric: str, suffix: str) -> str:
 
 
 def _by_reason(pods: Sequence[PodView]) -> list[tuple[Why | None, list[PodView]]]:
-    found: dict[str, list[PodView]] = {}
+    by_reason: dict[str, list[PodView]] = {}
     for pod in pods[:_PODS]:
         why = pod.reason
-        found.setdefault(why.reason if why is not None else "", []).append(pod)
+        by_reason.setdefault(why.reason if why is not None else "", []).append(pod)
     return [
-        (why_of_several([(_full(pod), pod.reason) for pod in its]), its)
-        for _, its in sorted(found.items())
+        (why_of_several([(_full_name(pod), pod.reason) for pod in its]), its)
+        for _, its in sorted(by_reason.items())
     ]
 
 
 async def explain_node(api: Api, name: str) -> NodeReport:
     """Read a node, its GPUs and its GPU pods; raises ClientError."""
-    node = await named_in_cluster(api, "node", "/api/v1/nodes", name)
+    manifest = await read_named_in_cluster(api, "node", "/api/v1/nodes", name)
     gpus = await api.list(f"{VIEW}/gpus", fields=f"node={name}")
     remarks = []
     try:
@@ -171,7 +173,7 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         remarks.append(f"only pods of namespace {api.namespace} are shown: {error.brief}")
         path = f"{VIEW}/namespaces/{api.namespace}/gpupods"
         rows = await api.list(path, fields=f"node={name}")
-    amounts = (node.get("status") or {}).get("allocatable") or {}
+    amounts = (manifest.get("status") or {}).get("allocatable") or {}
     # The adapter lists the resources of its own settings in the requests of the pods.
     requested = {name for row in rows for name in row.get("requests") or ()}
     shown = {
@@ -181,10 +183,13 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         if STANDARD.is_gpu(key) or key in requested
     }
     await put_lasting_fixes(api, rows)
-    now, seen = time.time(), read(node, SeenNode)
-    claimed = gpunodes.claimed(await _slices(api, name))
-    causes = [*nodestates.causes(seen, now, STANDARD, claimed), *await _closed(api, name, remarks)]
-    leaves, keepers, unread = await read_keepers(api, seen, now)
+    now, node = time.time(), read(manifest, SeenNode)
+    claimed = gpunodes.dra_nodes(await _slices(api, name))
+    causes = [
+        *nodestates.causes(node, now, STANDARD, claimed),
+        *await _read_blocking_causes(api, name, remarks),
+    ]
+    leaves, keepers, unread = await read_keepers(api, node, now)
     remarks += unread
     views = list(map(PodView, rows))
     return NodeReport(name, shown, gpus, views, now, remarks, causes, keepers, leaves)
@@ -198,16 +203,16 @@ _FIXES: Final[Mapping[str, str]] = {
 """What to do about a node that pods keep each other from, or a taint."""
 
 
-async def _closed(api: Api, name: str, remarks: list[str]) -> list[Cause]:
+async def _read_blocking_causes(api: Api, name: str, remarks: list[str]) -> list[Cause]:
     """Return why no GPU pod can start on the node, as far as the node's object alone does not say
     it; ``remarks`` gets what could not be read."""
     try:
-        found = await api.get(f"{VIEW}/gpunodes/{quote(name, safe='')}")
+        gpunode = await api.get(f"{VIEW}/gpunodes/{quote(name, safe='')}")
     except ClientError as error:
         if error.status != 404:  # a node without GPUs
             remarks.append(f"whether pods can start on the node is not known: {error.brief}")
         return []
-    rows = [(str(row.get("kind")), str(row.get("text"))) for row in found.get("blocked") or ()]
+    rows = [(str(row.get("kind")), str(row.get("text"))) for row in gpunode.get("blocked") or ()]
     command = f"kubectl describe node {shlex.quote(name)}"
     return [
         Cause(

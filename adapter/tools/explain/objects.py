@@ -25,9 +25,9 @@ async def _hpa(api: Api, name: str) -> ToolReport:
         # KEDA makes the HPA of a ScaledObject, and makes none of one that is not valid.
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        if (found := await scaled_of_hpa(api, name)) is None:
+        if (report := await scaled_of_hpa(api, name)) is None:
             raise
-        return found
+        return report
 
 
 EXPLAINERS: Final[Mapping[str, Callable[[Api, str], Awaitable[ToolReport]]]] = {

@@ -32,7 +32,7 @@ class ReadPast(NamedTuple):
         parts = []
         write = memory if past.metric.endswith("_bytes") else number
         if spread := _spread(past.value, write):
-            goal = next((each for each in reversed(past.target) if each is not None), None)
+            goal = next((point for point in reversed(past.target) if point is not None), None)
             target = "" if goal is None else f" (target {write(goal)})"
             parts.append(f"{past.metric} {spread}{target}")
         if spread := _spread(past.current, number):
@@ -62,8 +62,8 @@ async def past_of(api: Api, namespace: str, name: str, now: float) -> ReadPast:
 
 
 def _spread(points: Points, write: Callable[[float], str]) -> str:
-    known = [each for each in points if each is not None]
-    if not known:
+    numbers = [point for point in points if point is not None]
+    if not numbers:
         return ""
-    least, most = write(min(known)), write(max(known))
+    least, most = write(min(numbers)), write(max(numbers))
     return least if least == most else f"{least} to {most}"

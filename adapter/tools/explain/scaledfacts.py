@@ -42,11 +42,11 @@ async def read_facts(
         problem: what the external metrics API answered instead of values.
     """
     now = time.time()
-    found, hpas, others, target, services = await asyncio.gather(
+    events, hpas, others, target, services = await asyncio.gather(
         events_of(api, _KIND, scaled.name),
         _list(api, f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/horizontalpodautoscalers"),
         _list(api, scaledobjects_path(api)),
-        _exists(api, scaled, manifest),
+        _target_exists(api, scaled, manifest),
         services_at(api, addresses_of(scaled)),
     )
     hpa = await _hpa(api, scaled.hpa, hpas)
@@ -56,11 +56,11 @@ async def read_facts(
         hpa,
         target,
         _rivals(scaled, others or (), hpas or ()),
-        [read(row, SeenEvent) for row in found.rows],
+        [read(row, SeenEvent) for row in events.rows],
         services,
         problem,
     )
-    return facts, found.last(now)
+    return facts, events.last(now)
 
 
 async def _list(api: Api, path: str) -> list[Json] | None:
@@ -94,18 +94,18 @@ async def _hpa(api: Api, name: str, hpas: Sequence[Json] | None) -> Json | None:
 def _rivals(
     scaled: SeenScaledObject, others: Sequence[Json], hpas: Sequence[Json]
 ) -> tuple[str, ...]:
-    own = (scaled.kind, scaled.target)
-    seen = [one for one in map(read_scaledobject, others) if one.name != scaled.name]
-    rows = [f"ScaledObject {one.name}" for one in seen if (one.kind, one.target) == own]
+    target = (scaled.kind, scaled.target)
+    seen_others = [row for row in map(read_scaledobject, others) if row.name != scaled.name]
+    rows = [f"ScaledObject {row.name}" for row in seen_others if (row.kind, row.target) == target]
     for hpa in hpas:
         reference, name = hpa["spec"]["scaleTargetRef"], str(hpa["metadata"]["name"])
-        same = (reference.get("kind"), reference.get("name")) == own
+        same = (reference.get("kind"), reference.get("name")) == target
         if same and not scaled_object(hpa) and name not in (scaled.hpa, scaled.takes_over):
             rows.append(f"HPA {name}")
     return tuple(sorted(rows))
 
 
-async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | None:
+async def _target_exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment"}
     reference |= (manifest.get("spec") or {}).get("scaleTargetRef") or {}
     stand = {"metadata": {"namespace": api.namespace}, "spec": {"scaleTargetRef": reference}}
@@ -121,9 +121,9 @@ async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | 
 async def services_at(api: Api, addresses: Sequence[str]) -> Mapping[str, SeenScaler]:
     """Return what is known of the Services that addresses of triggers name; of the first ones only,
     because a ScaledObject may have thousands of triggers."""
-    named = [address for address in dict.fromkeys(addresses) if host_of(address)[0]][:_SCALERS]
-    found = await asyncio.gather(*map(partial(_service, api), named))
-    return {at: one for at, one in zip(named, found, strict=True) if one is not None}
+    first = [address for address in dict.fromkeys(addresses) if host_of(address)[0]][:_SCALERS]
+    scalers = await asyncio.gather(*map(partial(_service, api), first))
+    return {address: row for address, row in zip(first, scalers, strict=True) if row is not None}
 
 
 async def _service(api: Api, address: str) -> SeenScaler | None:
@@ -138,12 +138,12 @@ async def _service(api: Api, address: str) -> SeenScaler | None:
         return SeenScaler() if error.status == 404 else None
     ports = tuple(int(row["port"]) for row in (service.get("spec") or {}).get("ports") or ())
     slices, policies = await asyncio.gather(
-        _some(api, f"/apis/discovery.k8s.io/v1/{within}/endpointslices", name),
+        _list_endpoint_slices(api, f"/apis/discovery.k8s.io/v1/{within}/endpointslices", name),
         _list(api, f"/apis/networking.k8s.io/v1/{within}/networkpolicies"),
     )
     return SeenScaler(
         ports,
-        None if slices is None else sum(map(_ready, slices)),
+        None if slices is None else sum(map(_count_ready_endpoints, slices)),
         tuple(
             str(row["metadata"]["name"])
             for row in policies or ()
@@ -152,13 +152,15 @@ async def _service(api: Api, address: str) -> SeenScaler | None:
     )
 
 
-async def _some(api: Api, path: str, service: str) -> list[Json] | None:
+async def _list_endpoint_slices(api: Api, path: str, service: str) -> list[Json] | None:
     try:
         return await api.list(path, labels=f"kubernetes.io/service-name={service}")
     except ClientError:
         return None
 
 
-def _ready(row: Json) -> int:
+def _count_ready_endpoints(row: Json) -> int:
     rows = row.get("endpoints") or ()
-    return sum((one.get("conditions") or {}).get("ready", True) is not False for one in rows)
+    return sum(
+        (endpoint.get("conditions") or {}).get("ready", True) is not False for endpoint in rows
+    )

@@ -13,7 +13,7 @@ from adapter.answers.keda.trouble import causes_of_scaled
 from adapter.config.process.output import Screen
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
-from adapter.tools.client.naming import named
+from adapter.tools.client.naming import read_named
 from adapter.tools.explain.hpafacts import gather
 from adapter.tools.explain.hpajudge import judge
 from adapter.tools.explain.hpareport import HpaReport
@@ -64,7 +64,7 @@ class ScaledReport:
 async def explain_scaled(api: Api, name: str) -> ScaledReport:
     """Explain a ScaledObject by its name; raises ClientError."""
     try:
-        manifest = await named(api, _KIND, SCALEDOBJECTS, "scaledobjects", name)
+        manifest = await read_named(api, _KIND, SCALEDOBJECTS, "scaledobjects", name)
     except ClientError as error:
         if error.status == HTTPStatus.NOT_FOUND and not await _has_keda(api):
             raise ClientError(
@@ -79,11 +79,11 @@ async def explain_scaled(api: Api, name: str) -> ScaledReport:
 async def _has_keda(api: Api) -> bool:
     """Return whether the cluster serves KEDA's API, or is none that could say so."""
     try:
-        found = await api.get("/apis")
+        answer = await api.get("/apis")
     except ClientError:
         return True
     group = SCALEDOBJECTS.split("/")[2]
-    groups = found.get("groups")
+    groups = answer.get("groups")
     return not isinstance(groups, list) or any(
         isinstance(row, dict) and row.get("name") == group for row in groups
     )
@@ -98,10 +98,10 @@ async def scaled_of_hpa(api: Api, name: str) -> ScaledReport | None:
         rows = await api.list(scaledobjects_path(api))
     except ClientError:  # the cluster has no KEDA, or the caller may not read its objects
         return None
-    names = [(one.name, one.hpa, one.target) for one in map(read_scaledobject, rows)]
+    names = [(scaled.name, scaled.hpa, scaled.target) for scaled in map(read_scaledobject, rows)]
     for place in range(3):
-        for row, known in zip(rows, names, strict=True):
-            if known[place] == name:
+        for row, its_names in zip(rows, names, strict=True):
+            if its_names[place] == name:
                 return await report_of(api, row)
     return None
 
@@ -112,8 +112,8 @@ async def scaled_of_target(api: Api, kind: str, name: str) -> list[ScaledReport]
         rows = await api.list(scaledobjects_path(api))
     except ClientError:
         return []
-    own = [row for row in rows if (read_scaledobject(row).kind, _target(row)) == (kind, name)]
-    return [await report_of(api, row) for row in own[:2]]
+    of_target = [row for row in rows if (read_scaledobject(row).kind, _target(row)) == (kind, name)]
+    return [await report_of(api, row) for row in of_target[:2]]
 
 
 def _target(row: Json) -> str:

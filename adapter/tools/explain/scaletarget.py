@@ -42,9 +42,11 @@ async def read_scale(api: Api, hpa: Json) -> Scale:
     group = group_of(version)
     served = await served_kind(api, group, kind)
     if served is None:
-        raise _unknown(group, kind)
+        raise _unknown_kind_error(group, kind)
     if not served.scales:
-        raise ScaleError(f"{kind} has no scale subresource", _instead(group, kind, served.plural))
+        raise ScaleError(
+            f"{kind} has no scale subresource", _unscalable_kind_fix(group, kind, served.plural)
+        )
     namespace, name = str(hpa["metadata"]["namespace"]), str(reference["name"])
     try:
         scale = await api.get(f"{served.path(namespace, name)}/scale")
@@ -61,7 +63,7 @@ async def read_scale(api: Api, hpa: Json) -> Scale:
     )
 
 
-def _unknown(group: str, kind: str) -> ScaleError:
+def _unknown_kind_error(group: str, kind: str) -> ScaleError:
     """The words of the controller's RESTMapper, and the group that has the kind."""
     text = f'no matches for kind "{kind}" in group "{group}"'
     home = HOME.get(kind)
@@ -73,7 +75,7 @@ def _unknown(group: str, kind: str) -> ScaleError:
     )
 
 
-def _instead(group: str, kind: str, plural: str) -> str:
+def _unscalable_kind_fix(group: str, kind: str, plural: str) -> str:
     """Return what to do about a kind that nothing can scale."""
     if kind == "DaemonSet":
         return "delete the HPA: a DaemonSet has one pod a node, for any load"
@@ -85,9 +87,9 @@ def _instead(group: str, kind: str, plural: str) -> str:
     )
 
 
-def same_target(one: Json, other: Json) -> bool:
+def same_target(hpa: Json, other: Json) -> bool:
     """Return whether two HPAs name one target: the version of the group does not matter."""
-    return _identity(one) == _identity(other)
+    return _identity(hpa) == _identity(other)
 
 
 def _identity(hpa: Json) -> tuple[str, str, str]:

@@ -69,10 +69,10 @@ class WorkloadReport:
     def status(self) -> int:
         """See the port: that of the worst HPA, and 1 for a cause or a pod without a value."""
         reports: Sequence[ScaledReport | HpaReport] = (*self.scaled, *self.hpas)
-        found = {report.status for report in reports}
-        if 1 in found or self._unmeasured or self.causes:
+        statuses = {report.status for report in reports}
+        if 1 in statuses or self._unmeasured or self.causes:
             return 1
-        return 2 if self.unseen and not found else max(found, default=0)
+        return 2 if self.unseen and not statuses else max(statuses, default=0)
 
     @property
     def _unmeasured(self) -> int:
@@ -131,7 +131,7 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
     Args:
         word: ``deployment/llm``, or a name that one workload has.
     """
-    rows, hpas = await asyncio.gather(_shown(api), _hpas(api))
+    rows, hpas = await asyncio.gather(_read_shown_workloads(api), _hpas(api))
     problem = rows if isinstance(rows, ClientError) else None
     shown = {} if isinstance(rows, ClientError) else rows
     scaled: dict[tuple[str, str], list[str]] = {}
@@ -139,13 +139,13 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
         target = row["spec"]["scaleTargetRef"]
         key = (str(target.get("kind")), str(target.get("name")))
         scaled.setdefault(key, []).append(str(row["metadata"]["name"]))
-    known = sorted({*shown, *scaled})
+    workloads = sorted({*shown, *scaled})
     try:
-        kind, name = _one(api, word, known, problem)
+        kind, name = _find_workload(api, word, workloads, problem)
     except ClientError:
-        if (found := await _of_apps(api, word)) is None:
+        if (workload := await _of_apps(api, word)) is None:
             raise
-        kind, name = found
+        kind, name = workload
     names = sorted(scaled.get((kind, name), ()))
     reports = [judge(await gather(api, hpa)) for hpa in names[:_HPAS_READ]]
     body = shown.get((kind, name))
@@ -157,7 +157,7 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
         remarks.append(f"values of pods are not shown: {problem.brief}")
     if more := names[_HPAS_READ:]:
         remarks.append(f"other HPAs of it are not explained here: {', '.join(more)}")
-    causes = [each for each in read.causes if each.code not in _OF_HPAS]
+    causes = [cause for cause in read.causes if cause.code not in _OF_HPAS]
     return WorkloadReport(
         api.namespace,
         kind,
@@ -174,23 +174,23 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
 async def _of_apps(api: Api, word: str) -> tuple[str, str] | None:
     """Return kind and name of a workload of Kubernetes that exists; None for another word."""
     spelt, slash, name = word.partition("/")
-    kind = next((each for each in _APPS if _is(each, spelt)), "")
+    kind = next((app for app in _APPS if _is_named_by(app, spelt)), "")
     if not slash or not kind:
         return None
     try:
-        await read_scale(api, _unscaled(api, kind, name, "apps/v1"))
+        await read_scale(api, _stand_in_hpa(api, kind, name, "apps/v1"))
     except ScaleError:
         return None
     return kind, name
 
 
-async def _causes(api: Api, kind: str, name: str, shown: Json) -> ReadCauses:
+async def _causes(api: Api, kind: str, name: str, gpuworkload: Json) -> ReadCauses:
     """Return the causes of a workload that no HPA scales; none if its kind has no scale."""
-    known = str((shown.get("workload") or {}).get("apiVersion") or "")
-    version = known or ("apps/v1" if kind in _APPS else "")
+    shown_version = str((gpuworkload.get("workload") or {}).get("apiVersion") or "")
+    version = shown_version or ("apps/v1" if kind in _APPS else "")
     if not version:
         return NO_CAUSES
-    manifest = _unscaled(api, kind, name, version)
+    manifest = _stand_in_hpa(api, kind, name, version)
     try:
         scale = await read_scale(api, manifest)
     except ScaleError:
@@ -200,7 +200,7 @@ async def _causes(api: Api, kind: str, name: str, shown: Json) -> ReadCauses:
     return await read_causes(api, around)
 
 
-def _unscaled(api: Api, kind: str, name: str, version: str) -> Json:
+def _stand_in_hpa(api: Api, kind: str, name: str, version: str) -> Json:
     """Return what stands for the HPA of a workload without one."""
     target = {"apiVersion": version, "kind": kind, "name": name}
     return {
@@ -214,7 +214,7 @@ async def _hpas(api: Api) -> list[Json]:
     return await api.list(f"{HPAS}/namespaces/{api.namespace}/horizontalpodautoscalers")
 
 
-async def _shown(api: Api) -> dict[tuple[str, str], Json] | ClientError:
+async def _read_shown_workloads(api: Api) -> dict[tuple[str, str], Json] | ClientError:
     """Return the workloads that the view API shows, or why it shows none."""
     try:
         rows = await api.list(f"{VIEW}/namespaces/{api.namespace}/gpuworkloads")
@@ -227,33 +227,35 @@ async def _shown(api: Api) -> dict[tuple[str, str], Json] | ClientError:
     }
 
 
-def _one(
-    api: Api, word: str, known: Sequence[tuple[str, str]], problem: ClientError | None
+def _find_workload(
+    api: Api, word: str, workloads: Sequence[tuple[str, str]], problem: ClientError | None
 ) -> tuple[str, str]:
     """Return kind and name of the workload that a word names; raises ClientError."""
     kind, slash, name = word.partition("/")
     if not slash:
         kind, name = "", word
-    found = [each for each in known if each[1] == name and (not kind or _is(each[0], kind))]
-    if not found and not slash:
+    matches = [
+        pair for pair in workloads if pair[1] == name and (not kind or _is_named_by(pair[0], kind))
+    ]
+    if not matches and not slash:
         # The name of the view API's object: deployment.llm
-        found = [each for each in known if f"{each[0].lower()}.{each[1]}" == word.lower()]
-    if len(found) == 1:
-        return found[0]
-    spelt = [f"{each[0].lower()}/{each[1]}" for each in found or known]
+        matches = [pair for pair in workloads if f"{pair[0].lower()}.{pair[1]}" == word.lower()]
+    if len(matches) == 1:
+        return matches[0]
+    spelt = [f"{pair[0].lower()}/{pair[1]}" for pair in matches or workloads]
     place = f"namespace {api.namespace}"
-    if found:
-        raise ClientError(f"{word!r} is {len(found)} workloads in {place}: {', '.join(spelt)}")
+    if matches:
+        raise ClientError(f"{word!r} is {len(matches)} workloads in {place}: {', '.join(spelt)}")
     near = nearest(word, spelt, parts=True)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(spelt[:5])}"
-    if not known:
+    if not workloads:
         hint = "name the namespace with -n" if problem is None else problem.brief
     raise ClientError(
         f"no workload {word!r} in {place} that an HPA scales or whose pods hold GPUs: {hint}", 404
     )
 
 
-def _is(kind: str, word: str) -> bool:
+def _is_named_by(kind: str, word: str) -> bool:
     """Return whether a word names a kind: ``deployments.apps``, ``deploy``."""
     plain = word.lower().partition(".")[0]
     return kind.lower() in (plain, plain.removesuffix("s"), _SHORT.get(plain))

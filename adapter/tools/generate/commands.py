@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
+from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends, join_options
 from adapter.tools.generate.promiseoptions import promise_options, take_promise
 
 if TYPE_CHECKING:  # importing it takes as long as all of --help
@@ -80,7 +80,7 @@ class _Server(NearestChoice):
         return tuple(PRESETS)
 
 
-_COMMON = joined(
+_COMMON = join_options(
     click.option(
         "--for",
         "server",
@@ -163,7 +163,7 @@ def generate_hpa(**given: Any) -> None:
     # Imported late: --help of the program needs none of it.
     from adapter.tools.generate.manifests import hpa  # noqa: PLC0415
 
-    click.echo(hpa(_wanted(**given)), nl=False)
+    click.echo(hpa(_parse_wanted(**given)), nl=False)
 
 
 @generate.command("scaledobject")
@@ -197,7 +197,7 @@ def generate_scaledobject(**given: Any) -> None:
     # Imported late: --help of the program needs none of it.
     from adapter.tools.generate.manifests import scaledobject  # noqa: PLC0415
 
-    click.echo(scaledobject(_wanted(**given)), nl=False)
+    click.echo(scaledobject(_parse_wanted(**given)), nl=False)
 
 
 def _check_zero(low: int, gateway: str | None, **_: Any) -> None:
@@ -209,7 +209,7 @@ def _check_zero(low: int, gateway: str | None, **_: Any) -> None:
         )
 
 
-def _wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
+def _parse_wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
     # Imported late: --help of the program needs none of it.
     from adapter.tools.generate.manifests import API_VERSIONS, Wanted  # noqa: PLC0415
     from adapter.tools.generate.presets import PRESETS, PROMISED  # noqa: PLC0415
@@ -219,8 +219,8 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
             f"--min {given['low']} and --max {given['high']}: the maximum must be higher, or "
             "nothing scales"
         )
-    known = {each.lower(): each for each in API_VERSIONS}
-    spelt = known.get(kind.lower(), kind)
+    spellings = {spelling.lower(): spelling for spelling in API_VERSIONS}
+    spelt = spellings.get(kind.lower(), kind)
     version = api_version or API_VERSIONS.get(spelt, "")
     if not version:
         near = NearestChoice(tuple(API_VERSIONS)).near(kind)
@@ -236,8 +236,8 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
         first = PROMISED if promise else PRESETS[server].metrics[0]
         _check_target(first.name, given["target"])
     given["promise"] = labels
-    said = {name: value for name, value in given.items() if value is not None}
-    return Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
+    options = {name: value for name, value in given.items() if value is not None}
+    return Wanted(PRESETS[server], kind=spelt, api_version=version, **options)
 
 
 def _check_shown(promise: Promise, server: str) -> None:
@@ -265,9 +265,9 @@ def _check_target(name: str, number: str) -> None:
     from adapter.pipeline.catalog.targetfit import AVERAGE, AskedTarget, misfits  # noqa: PLC0415
 
     metric = built_in().metrics[name]
-    asked = AskedTarget(
+    target = AskedTarget(
         name, metric.unit, metric.load, Combine.MEAN.value, AVERAGE, Decimal(number), metric.high
     )
-    for misfit in misfits(asked, averaged=True):
+    for misfit in misfits(target, averaged=True):
         such = f"; {name} is in {metric.unit}, such as {misfit.number}"
         raise click.UsageError(f"--target {number}: {misfit.text}{such}")

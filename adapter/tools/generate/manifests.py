@@ -99,8 +99,10 @@ def _hpa(wanted: Wanted) -> Iterator[str]:
     for metric in wanted.metrics:
         if wanted.of_group(metric):
             yield "  # the mean over the pods of all groups; a Pods metric is that of the leaders"
-            own = f"apiVersion: {wanted.api_version}, kind: {wanted.kind}, name: {wanted.workload}"
-            yield from _object(metric, own, f'{{type: Value, value: "{metric.target}"}}')
+            workload = (
+                f"apiVersion: {wanted.api_version}, kind: {wanted.kind}, name: {wanted.workload}"
+            )
+            yield from _object(metric, workload, f'{{type: Value, value: "{metric.target}"}}')
             continue
         yield f"  # {metric.reason}"
         yield "  - type: Pods"

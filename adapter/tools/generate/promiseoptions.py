@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from adapter.tools.client.options import joined
+from adapter.tools.client.options import join_options
 
 if TYPE_CHECKING:  # importing it takes as long as all of --help
     from adapter.pipeline.catalog.promise import Promise
@@ -20,7 +20,7 @@ _BOUNDS: Final = (
 """Bounds of a promise: option, what it bounds, and an example."""
 QUANTILE: Final = "p90"
 """The quantile that an option promises."""
-promise_options: Final = joined(
+promise_options: Final = join_options(
     *(
         click.option(
             f"--{key}",

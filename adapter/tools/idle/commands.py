@@ -18,8 +18,8 @@ from adapter.tools.client.options import (
     ClientOptions,
     NearestChoice,
     ends,
-    everywhere,
-    joined,
+    join_options,
+    looks_everywhere,
     output_option,
 )
 from adapter.tools.idle.options import PRICES, TEAM_LABEL
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@joined(ACCESS, NAMESPACE, ALL_NAMESPACES)
+@join_options(ACCESS, NAMESPACE, ALL_NAMESPACES)
 @click.option(
     "--by",
     type=NearestChoice(["team", "namespace", "node", "model"]),
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 )
 @PRICES
 @output_option("csv")
-@joined(WATCH, INTERVAL)
+@join_options(WATCH, INTERVAL)
 @ends("a GPU is idle")
 def idle(
     all_namespaces: bool,
@@ -70,7 +70,7 @@ def idle(
       gpu-metrics-adapter idle -A --by team
       gpu-metrics-adapter idle -A --min 1d -o csv --prices our-prices.yaml
     """
-    whole = everywhere(given["namespace"], all_namespaces)
+    whole = looks_everywhere(given["namespace"], all_namespaces)
     if output == "csv" and given["watch"]:
         raise click.UsageError("--watch prints text, JSON or YAML: remove -o csv")
 
@@ -81,25 +81,27 @@ def idle(
         from adapter.tools.idle.prices import load  # noqa: PLC0415
         from adapter.tools.idle.report import IdleReport  # noqa: PLC0415
 
-        known = load(prices)
+        price_list = load(prices)
         now = await api.clock()
         namespace = "" if whole else api.namespace
-        found = idle_devices(await read_pods(api, namespace), known, team_label, now, minimum)
+        devices = idle_devices(
+            await read_pods(api, namespace), price_list, team_label, now, minimum
+        )
         report = IdleReport(
-            await with_lasting_hints(api, found.idle),
+            await with_lasting_hints(api, devices.idle),
             now,
-            found.held,
-            known.currency,
-            known.note,
+            devices.held,
+            price_list.currency,
+            price_list.note,
             by=by or "",
             minimum=minimum,
             namespace=namespace,
-            unmeasured=found.unmeasured,
-            unsized=found.unsized,
+            unmeasured=devices.unmeasured,
+            unsized=devices.unsized,
         )
         if output == "csv":
             click.echo(report.csv(), nl=False)
-            for line in report.unknown():
+            for line in report.unknown_lines():
                 say(line, err=True)
             sys.exit(report.status)
         return report

@@ -13,7 +13,7 @@ from adapter.tools.client.options import (
     Duration,
     NearestChoice,
     ends,
-    joined,
+    join_options,
     namespace_option,
     output_option,
 )
@@ -25,7 +25,7 @@ and the last one may be cut."""
 
 
 @click.command()
-@joined(namespace_option("Count one namespace [all]."))
+@join_options(namespace_option("Count one namespace [all]."))
 @click.option(
     "--over",
     type=Duration(_LEAST, _MOST),

@@ -7,7 +7,7 @@ from pathlib import Path
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.prometheus.seriesreader import reader_of
 from adapter.tools.client.errors import ClientError
-from adapter.tools.client.store import reached, store_settings
+from adapter.tools.client.store import read_store_options, store_settings
 from adapter.tools.idle.costreport import CostReport
 from adapter.tools.idle.hours import read_hours
 from adapter.tools.idle.prices import load
@@ -17,16 +17,16 @@ async def look(
     store: str, config: Path | None, over: float, by: str, prices: Path | None, namespace: str
 ) -> CostReport:
     """Return the report; the arguments are the command's options. Raises ClientError."""
-    known = load(prices)
+    price_list = load(prices)
     settings = store_settings(store, config, "--from-prometheus")
     if settings is None:
         raise ClientError("no Prometheus is named")
     try:
-        reader = reader_of(reached(settings))
+        reader = reader_of(read_store_options(settings))
     except CredentialError as error:
         raise ClientError(str(error)) from None
     try:
         answer = await read_hours(reader, over, matchers=settings.matchers)
     finally:
         await reader.close()
-    return CostReport(answer, over, by, known, namespace)
+    return CostReport(answer, over, by, price_list, namespace)

@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         """Return the sum."""
-        return Cost(*[one + more for one, more in zip(self, other, strict=True)])
+        return Cost(*[part + more for part, more in zip(self, other, strict=True)])
 
 
 class CostGroup(NamedTuple):
@@ -94,22 +94,22 @@ class CostReport:
     def groups(self) -> list[CostGroup]:
         """Return the groups, what costs most without being used first."""
         key = GROUPS[self.by]
-        found: dict[str, CostGroup] = {}
+        groups: dict[str, CostGroup] = {}
         for row in self.rows:
             name = key(row)
-            before = found.get(name, CostGroup(name, GpuHours(), Cost()))
-            found[name] = CostGroup(
+            before = groups.get(name, CostGroup(name, GpuHours(), Cost()))
+            groups[name] = CostGroup(
                 name, before.hours.plus(row.hours), before.cost.plus(cost_of(row, self.prices))
             )
         return sorted(
-            found.values(), key=lambda group: (-group.cost.idle, -group.hours.idle, group.name)
+            groups.values(), key=lambda group: (-group.cost.idle, -group.hours.idle, group.name)
         )
 
     def lines(self, screen: Screen) -> list[str]:
         """Return the table, the sum and what is missing in it."""
         groups = self.groups()
         if not groups:
-            return [self._nothing(), *self._missing(screen)]
+            return [self._no_hours_line(), *self._missing_lines(screen)]
         header = (self.by.upper(), "ALLOCATED", "USED", "IDLE", "UNKNOWN", "EFFICIENCY")
         money = ("COST", "IDLE COST")
         rows = [
@@ -137,15 +137,15 @@ class CostReport:
                 f"{amount(cost.allocated)} {self.prices.currency}, of which "
                 f"{amount(cost.idle)} idle and {amount(cost.unknown)} unknown"
             )
-        lines += self._missing(screen)
+        lines += self._missing_lines(screen)
         if cost.unpriced > 0:
             lines += screen.wrap(
                 f"{cost.unpriced:.1f} GPU-hours have no price and are in no cost: "
-                f"{', '.join(self._unpriced())}."
+                f"{', '.join(self._unpriced_gpus())}."
             )
         return [*lines, self.prices.note] if self.prices.note else lines
 
-    def _nothing(self) -> str:
+    def _no_hours_line(self) -> str:
         """Return what is known if no hours are counted."""
         if self.namespace and self.rest:
             return (
@@ -155,7 +155,7 @@ class CostReport:
         place = f" of namespace {self.namespace}" if self.namespace else ""
         return f"No pod{place} held a GPU in the last {age(self.over)}."
 
-    def _missing(self, screen: Screen) -> list[str]:
+    def _missing_lines(self, screen: Screen) -> list[str]:
         """Return what the hours may lack."""
         lines: list[str] = []
         if self.answer.counted < _WHOLE * self.over:
@@ -176,7 +176,7 @@ class CostReport:
                 lines += screen.wrap(f"`{OTHER}` are the smallest workloads: {limits}")
         return lines
 
-    def _unpriced(self) -> list[str]:
+    def _unpriced_gpus(self) -> list[str]:
         """Return the kinds of GPUs without a price, those with most hours first."""
         hours: dict[str, float] = {}
         for row in self.rows:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from adapter.answers.view.gpuclass import GpuClass, gpu_class
 from adapter.answers.view.podvalues import UTILIZATION
 from adapter.figures import count
-from adapter.pipeline.attribution.unnamed import NOT_NAMED
+from adapter.pipeline.attribution.unnamedpods import NOT_NAMED
 from adapter.pipeline.cluster.changes import scale
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.tools.client.access import Api
 from adapter.tools.client.changedobjects import read_changed
 from adapter.tools.client.errors import VIEW, ClientError
@@ -89,7 +89,7 @@ def idle_devices(
         members.setdefault(_workload(pod), []).append(pod)
         for device in pod.get("devices") or ():
             holders.setdefault(str(device.get("device", "")), []).append((pod, device))
-        if more := _unreported(pod):
+        if more := _count_unreported(pod):
             unmeasured[_absence(pod) or NOT_NAMED] += more
         uses[_name(pod)] = {"unmeasured"} if more else set()
     held = len(holders) + unmeasured.total()
@@ -103,24 +103,24 @@ def idle_devices(
             idle.append((some, since))
         elif of == "unmeasured":
             unmeasured[_reason(some)] += 1
-    found = []
+    devices = []
     for some, since in idle:
         pod, _ = some[0]
-        others = _others(members[_workload(pod)], uses) if whole else _UNKNOWN
-        found.append(_idle(some, since, prices, team_label, others))
-    found.sort(key=lambda device: (device.since, device.namespace, device.pods))
-    return HeldDevices(found, held, unmeasured, sum(map(_unsized, having)))
+        others = _describe_others(members[_workload(pod)], uses) if whole else _UNKNOWN
+        devices.append(_idle_device(some, since, prices, team_label, others))
+    devices.sort(key=lambda device: (device.since, device.namespace, device.pods))
+    return HeldDevices(devices, held, unmeasured, sum(map(_is_unsized, having)))
 
 
-def _unreported(pod: Json) -> int:
+def _count_unreported(pod: Json) -> int:
     """Return the devices of a pod that no exporter reports."""
     return int(pod.get("unreportedDevices", 0))
 
 
-def _unsized(pod: Json) -> bool:
+def _is_unsized(pod: Json) -> bool:
     """Return whether a pod holds devices that nobody reports, and nobody knows how many."""
-    known = pod.get("devices") or _unreported(pod)
-    return not known and bool(pod.get("node") and _absence(pod))
+    counted = pod.get("devices") or _count_unreported(pod)
+    return not counted and bool(pod.get("node") and _absence(pod))
 
 
 PodName = tuple[str, str]
@@ -140,15 +140,15 @@ def _workload(pod: Json) -> WorkloadName:
     return str(pod["metadata"]["namespace"]), str(above.get("kind")), str(above.get("name"))
 
 
-def _others(pods: Sequence[Json], uses: Mapping[PodName, set[GpuClass]]) -> str:
+def _describe_others(pods: Sequence[Json], uses: Mapping[PodName, set[GpuClass]]) -> str:
     """Return what the pods of a workload do; empty if all of them are idle."""
     states = Counter(_state(pod, uses[_name(pod)]) for pod in pods)
     idle = states.pop("idle", 0)
     if not states:
         return ""
-    said = f"{idle} of {count(len(pods), 'pod')} {'is' if idle == 1 else 'are'} idle"
+    head = f"{idle} of {count(len(pods), 'pod')} {'is' if idle == 1 else 'are'} idle"
     rest = (f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in sorted(states.items()))
-    return ", ".join((said, *rest))
+    return ", ".join((head, *rest))
 
 
 def _state(pod: Json, use: set[GpuClass]) -> str:
@@ -160,32 +160,34 @@ def _state(pod: Json, use: set[GpuClass]) -> str:
     return "not measured" if pod.get("node") or use else "without a node"
 
 
-def _class(some: Sequence[Holder], since: float | None, now: float, minimum: float) -> GpuClass:
+def _class(holders: Sequence[Holder], since: float | None, now: float, minimum: float) -> GpuClass:
     """Return what a held device does."""
-    values = (_number(device, UTILIZATION) for _, device in some)
+    values = (_number(device, UTILIZATION) for _, device in holders)
     util = next((value for value in values if value is not None), None)
     ago = None if since is None else now - since
-    return gpu_class(util, str(some[0][0]["metadata"]["name"]), ago, None, minimum)
+    return gpu_class(util, str(holders[0][0]["metadata"]["name"]), ago, None, minimum)
 
 
-def _reason(some: Sequence[Holder]) -> str:
+def _reason(holders: Sequence[Holder]) -> str:
     """Return why a held device is not measured."""
-    for pod, device in some:
-        if found := _absence(pod) or _without(device.get("leftOut")):
-            return found
+    for pod, device in holders:
+        if reason := _absence(pod) or _utilization_reason(device.get("leftOut")):
+            return reason
     return NOT_NAMED
 
 
 def _absence(pod: Json) -> str:
     """Return why a pod that holds a device has no utilization; empty if it has one, or if it holds
     none."""
-    return _without(pod.get("absent"))
+    return _utilization_reason(pod.get("absent"))
 
 
-def _without(rows: Iterable[Json] | None) -> str:
+def _utilization_reason(rows: Iterable[Json] | None) -> str:
     """Return the reason without a utilization among the reasons of missing values."""
-    found = (str(row["reason"]) for row in rows or () if UTILIZATION in (row.get("metrics") or ()))
-    return next(found, "")
+    reasons = (
+        str(row["reason"]) for row in rows or () if UTILIZATION in (row.get("metrics") or ())
+    )
+    return next(reasons, "")
 
 
 async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[IdleDevice]:
@@ -193,7 +195,7 @@ async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[Id
     manages a workload is read for the first ones only, and only if the caller may.
     """
     hints: dict[tuple[str, str], str] = {}
-    found = []
+    hinted = []
     for device in devices:
         key = (device.namespace, device.workload)
         kind, _, name = device.workload.partition("/")
@@ -201,11 +203,11 @@ async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[Id
             hints[key] = device.hint
             with suppress(ClientError):
                 of = await read_changed(api, kind, device.namespace, name)
-                fix = lasting(of, scale(of, 0))
-                said = f"`{fix.command}`" if fix.command else fix.text
-                hints[key] = f"scale it in if nobody uses it: {said}"
-        found.append(replace(device, hint=hints.get(key, device.hint)))
-    return found
+                fix = make_lasting(of, scale(of, 0))
+                words = f"`{fix.command}`" if fix.command else fix.text
+                hints[key] = f"scale it in if nobody uses it: {words}"
+        hinted.append(replace(device, hint=hints.get(key, device.hint)))
+    return hinted
 
 
 def _since(holders: list[Holder]) -> float | None:
@@ -224,7 +226,7 @@ def _since(holders: list[Holder]) -> float | None:
 _CREATED: Final = "creationTimestamp"
 
 
-def _idle(
+def _idle_device(
     holders: list[Holder], since: float, prices: PriceList, team_label: str, others: str
 ) -> IdleDevice:
     """Return an idle device.
@@ -243,7 +245,7 @@ def _idle(
         mig_profile=profile,
         node=str(device.get("node") or pod.get("node", "")),
         namespace=str(meta["namespace"]),
-        pods=tuple(str(each["metadata"]["name"]) for each, _ in holders),
+        pods=tuple(str(sharer["metadata"]["name"]) for sharer, _ in holders),
         workload=f"{workload['kind']}/{workload['name']}" if workload else "",
         team=str((meta.get("labels") or {}).get(team_label) or meta["namespace"]),
         since=since,

@@ -44,12 +44,12 @@ class GpuHours(NamedTuple):
     @property
     def efficiency(self) -> float | None:
         """The used part of what is known, from 0 to 1; None if nothing is known."""
-        known = self.used + self.idle
-        return self.used / known if known > 0 else None
+        known_hours = self.used + self.idle
+        return self.used / known_hours if known_hours > 0 else None
 
     def plus(self, other: GpuHours) -> GpuHours:
         """Return the sum."""
-        return GpuHours(*[one + more for one, more in zip(self, other, strict=True)])
+        return GpuHours(*[part + more for part, more in zip(self, other, strict=True)])
 
 
 class HeldHours(NamedTuple):
@@ -89,8 +89,8 @@ def hours_query(over: float, step: float, matchers: str = "") -> str:
         matchers: PromQL, of the series.
     """
     series = f"{METRIC}{{{matchers}}}" if matchers else METRIC
-    own = ", ".join(("holder", *LABELS))
-    mean = f"avg by ({own}) (increase({series}[{_span(step)}]))"
+    labels = ", ".join(("holder", *LABELS))
+    mean = f"avg by ({labels}) (increase({series}[{_span(step)}]))"
     spans = f"sum_over_time(({mean})[{_span(over)}:{_span(step)}])"
     return f"sum by ({', '.join(LABELS)}) ({spans}) / 3600"
 

@@ -71,8 +71,8 @@ class PriceList(NamedTuple):
     @property
     def note(self) -> str:
         """What a reader of a sum has to know about its prices, as a sentence; empty if nothing."""
-        known = (*self.prices.values(), *self.spot.values(), *chain(*self.instances.values()))
-        if self.stale and all(price is None for price in known):
+        all_prices = (*self.prices.values(), *self.spot.values(), *chain(*self.instances.values()))
+        if self.stale and all(price is None for price in all_prices):
             return "The prices are older than a year and not used: name yours with --prices."
         old = "some are older than a year and not used" if self.stale else ""
         if self.own:
@@ -91,14 +91,14 @@ class PriceList(NamedTuple):
             instance: type of the node; its own price takes precedence over that of the model.
             capacity: ``spot`` if the node is paid for so. A list without a price for it has none.
         """
-        whole = self._whole(model, instance, spot=capacity == SPOT)
+        whole = self._whole_price(model, instance, spot=capacity == SPOT)
         part = gpu_part(mig_profile, model)
         return None if whole is None or part is None else whole * part
 
-    def _whole(self, model: str, instance: str, *, spot: bool) -> float | None:
-        known = self.instances.get(instance)
-        if known is not None:
-            return known.spot if spot else known.price
+    def _whole_price(self, model: str, instance: str, *, spot: bool) -> float | None:
+        of_type = self.instances.get(instance)
+        if of_type is not None:
+            return of_type.spot if spot else of_type.price
         prices = self.spot if spot else self.prices
         names = [name for name in prices if is_of(model, name)]
         return prices[max(names, key=len)] if names else None
@@ -151,17 +151,17 @@ class _PriceFile:
     def parse(self, content: Any, *, own: bool) -> PriceList:
         """Return the prices; raises ClientError."""
         if not isinstance(content, dict):
-            raise self._wrong(_FORM)
+            raise self._error(_FORM)
         lists = content.get("lists")
         if lists is None:
             lists = [{key: content[key] for key in content if key != "currency"}]
             self._refuse_unknown(content, ("currency", "lists", *_LIST), "")
         else:
             self._refuse_unknown(content, ("currency", "lists"), "")
-        if not isinstance(lists, list) or not all(isinstance(one, dict) for one in lists):
-            raise self._wrong("lists: write a list of lists of prices")
-        for one in lists:
-            self._add(one)
+        if not isinstance(lists, list) or not all(isinstance(part, dict) for part in lists):
+            raise self._error("lists: write a list of lists of prices")
+        for part in lists:
+            self._add(part)
         prices, spot = (
             dict.fromkeys(self._stale_models[kind]) | self._models[kind] for kind in _MODELS
         )
@@ -175,16 +175,18 @@ class _PriceFile:
             self._stale,
         )
 
-    def _add(self, one: Json) -> None:
-        self._refuse_unknown(one, _LIST, "")
-        given = [key for key in (*_MODELS, "instances") if isinstance(one.get(key), dict)]
-        if not given or any(key in one and key not in given for key in (*_MODELS, "instances")):
-            raise self._wrong(_FORM)
-        used = self._current(one)
+    def _add(self, price_list: Json) -> None:
+        self._refuse_unknown(price_list, _LIST, "")
+        kinds = [key for key in (*_MODELS, "instances") if isinstance(price_list.get(key), dict)]
+        if not kinds or any(
+            key in price_list and key not in kinds for key in (*_MODELS, "instances")
+        ):
+            raise self._error(_FORM)
+        used = self._is_used(price_list)
         for kind in _MODELS:
-            for name, price in one.get(kind, {}).items():
+            for name, price in price_list.get(kind, {}).items():
                 self._price_model(kind, str(name), self._number(f"{kind}.{name}", price), used)
-        for name, entry in one.get("instances", {}).items():
+        for name, entry in price_list.get("instances", {}).items():
             model, of_gpu = self._instance(str(name), entry)
             if used:
                 self._instances.setdefault(str(name), of_gpu)
@@ -201,14 +203,14 @@ class _PriceFile:
         else:
             self._stale_models[kind].add(name)
 
-    def _current(self, one: Json) -> bool:
+    def _is_used(self, price_list: Json) -> bool:
         """Return whether a list is used, by its date."""
-        if "date" not in one:
+        if "date" not in price_list:
             return True
         try:
-            dated = date.fromisoformat(str(one["date"]))
+            dated = date.fromisoformat(str(price_list["date"]))
         except ValueError:
-            raise self._wrong(f"date is {one['date']!r}: write it as 2026-07-20") from None
+            raise self._error(f"date is {price_list['date']!r}: write it as 2026-07-20") from None
         if (self._today - dated).days > _DAYS:
             self._stale += 1
             return False
@@ -219,11 +221,11 @@ class _PriceFile:
         """Return the model and the prices of one GPU of an instance type."""
         key = f"instances.{name}"
         if not isinstance(entry, dict) or not {"price", "spot"} & entry.keys():
-            raise self._wrong(f"{key}: write gpu, gpus and price, or spot")
+            raise self._error(f"{key}: write gpu, gpus and price, or spot")
         self._refuse_unknown(entry, _INSTANCE, f"{key}.")
         gpus = entry.get("gpus", 1)
         if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 < gpus <= _MOST_GPUS:
-            raise self._wrong(f"{key}.gpus is {gpus!r}: write the number of GPUs of the instance")
+            raise self._error(f"{key}.gpus is {gpus!r}: write the number of GPUs of the instance")
         numbers = [
             self._number(f"{key}.{word}", entry[word]) / gpus if word in entry else None
             for word in InstancePrice._fields
@@ -233,17 +235,17 @@ class _PriceFile:
     def _number(self, key: str, price: Any) -> float:
         number = isinstance(price, int | float) and not isinstance(price, bool)
         if not number or not 0 <= price < _HIGHEST:
-            raise self._wrong(f"{key} is {price!r}: write a number from 0 to 1e12")
+            raise self._error(f"{key} is {price!r}: write a number from 0 to 1e12")
         return float(price)
 
-    def _refuse_unknown(self, content: Json, known: tuple[str, ...], before: str) -> None:
-        unknown = sorted(str(key) for key in content if key not in known)
+    def _refuse_unknown(self, content: Json, known_keys: tuple[str, ...], before: str) -> None:
+        unknown = sorted(str(key) for key in content if key not in known_keys)
         if unknown:
             price = content[next(key for key in content if str(key) == unknown[0])]
             amount = isinstance(price, int | float) and not isinstance(price, bool)
             # A number at the top level is the price of a model.
             fix = "move it under `prices:`" if amount and not before else "remove it"
-            raise self._wrong(f"unknown key {before + unknown[0]!r}: {fix}")
+            raise self._error(f"unknown key {before + unknown[0]!r}: {fix}")
 
-    def _wrong(self, text: str) -> ClientError:
+    def _error(self, text: str) -> ClientError:
         return ClientError(f"{self._path}: {text}")

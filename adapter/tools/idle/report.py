@@ -113,32 +113,32 @@ class IdleReport:
 
     def lines(self, screen: Screen) -> list[str]:
         """Return the table, the sum, and what is not known."""
-        unknown = [part for line in self.unknown() for part in screen.wrap(line)]
+        unknown = [part for line in self.unknown_lines() for part in screen.wrap(line)]
         if not self.devices:
-            return [*self._none(), *unknown]
+            return [*self._no_idle_lines(), *unknown]
         rows = self._groups() if self.by else self._rows()
         return [*rows, "", *self._summary(screen, unknown)]
 
-    def unknown(self) -> list[str]:
+    def unknown_lines(self) -> list[str]:
         """Return how many devices could not be looked at, and why."""
-        found = []
+        lines = []
         if total := sum(self.unmeasured.values()):
             ordered = sorted(self.unmeasured.items(), key=lambda row: (-row[1], row[0]))
             why = ", ".join(f"{number} {reason}" for reason, number in ordered)
-            found.append(
+            lines.append(
                 f"{total} of the {count(self.held, 'GPU')} "
                 f"{'is' if total == 1 else 'are'} not measured, so nobody knows whether "
                 f"{'it is' if total == 1 else 'they are'} idle, or what that costs: {why}."
             )
         if self.unsized:
-            one = self.unsized == 1
-            found.append(
-                f"{count(self.unsized, 'pod')} {'holds' if one else 'hold'} GPUs that nobody "
+            single = self.unsized == 1
+            lines.append(
+                f"{count(self.unsized, 'pod')} {'holds' if single else 'hold'} GPUs that nobody "
                 "reports, and it is not known how many: they are not counted."
             )
-        return found
+        return lines
 
-    def _none(self) -> list[str]:
+    def _no_idle_lines(self) -> list[str]:
         """Return that no device is known to be idle."""
         pods, least = f"pods{self._place()}", age(self.minimum)
         measured = self.held - sum(self.unmeasured.values())
@@ -149,9 +149,9 @@ class IdleReport:
         if not measured:
             return [f"No GPU that {pods} hold is measured.{self._hint()}"]
         none = "none" if measured == self.held else "no measured one"
-        held = count(self.held, "GPU")
+        gpus = count(self.held, "GPU")
         return [
-            f"Of {held} that {pods} hold, {none} has been idle for {least} or more.{self._hint()}"
+            f"Of {gpus} that {pods} hold, {none} has been idle for {least} or more.{self._hint()}"
         ]
 
     def _place(self) -> str:
@@ -163,39 +163,39 @@ class IdleReport:
     def json(self) -> Json:
         """Return the idle devices, the sums, and what is not known."""
         return (
-            self.idle()
+            self.idle_json()
             | {
                 "unmeasured": sum(self.unmeasured.values()),
                 "unmeasuredReasons": dict(sorted(self.unmeasured.items())),
                 "unsizedPods": self.unsized,
             }
-            | (self._summed() if self.by else {})
+            | (self._groups_json() if self.by else {})
         )
 
-    def _summed(self) -> Json:
+    def _groups_json(self) -> Json:
         """Return the groups of ``--by`` for programs."""
         groups = [
             {
                 "name": group.name,
                 "gpus": group.gpus,
                 "pods": group.pods,
-                "pricePerHour": _rounded(group.price),
-                "costSoFar": _rounded(group.cost),
+                "pricePerHour": _round_amount(group.price),
+                "costSoFar": _round_amount(group.cost),
                 "withoutPrice": group.unpriced,
             }
             for group in self.groups()
         ]
         return {"by": self.by, "groups": groups}
 
-    def idle(self) -> Json:
+    def idle_json(self) -> Json:
         """Return the idle devices, and the sums."""
         return {
             "namespace": self.namespace or None,
             "devices": [self._object(device) for device in self.devices],
             "held": self.held,
             "currency": self.currency,
-            "pricePerHour": _rounded(_sum(device.price for device in self.devices)),
-            "costSoFar": _rounded(_sum(device.cost(self.now) for device in self.devices)),
+            "pricePerHour": _round_amount(_sum(device.price for device in self.devices)),
+            "costSoFar": _round_amount(_sum(device.cost(self.now) for device in self.devices)),
             "withoutPrice": sum(device.price is None for device in self.devices),
         }
 
@@ -218,7 +218,7 @@ class IdleReport:
                 *(d.gpu, d.uuid, d.model, d.mig_profile, d.node, d.namespace, " ".join(d.pods)),
                 *(d.workload, d.team, instant.write(d.since)),
                 f"{(self.now - d.since) / _HOUR:.2f}",
-                *(_whole(d.used), _whole(d.total)),
+                *(_whole_number(d.used), _whole_number(d.total)),
                 *(amount(d.price, ""), amount(d.cost(self.now), ""), self.currency, d.hint),
             )
             writer.writerow(tuple(map(safe_cell, row)))
@@ -246,12 +246,12 @@ class IdleReport:
         key = GROUPS[self.by]
         rows = []
         for name, some in groupby(sorted(self.devices, key=key), key):
-            found = list(some)
-            price = _sum(device.price for device in found)
-            cost = _sum(device.cost(self.now) for device in found)
-            pods = {(d.namespace, pod) for d in found for pod in d.pods}
-            unpriced = sum(device.price is None for device in found)
-            rows.append(IdleGroup(name, len(found), len(pods), price, cost, unpriced))
+            devices = list(some)
+            price = _sum(device.price for device in devices)
+            cost = _sum(device.cost(self.now) for device in devices)
+            pods = {(d.namespace, pod) for d in devices for pod in d.pods}
+            unpriced = sum(device.price is None for device in devices)
+            rows.append(IdleGroup(name, len(devices), len(pods), price, cost, unpriced))
         return sorted(rows, key=lambda group: -(group.price or 0.0))
 
     def _groups(self) -> list[str]:
@@ -269,10 +269,10 @@ class IdleReport:
         missing = sum(device.price is None for device in self.devices)
         pods = f"pods{self._place()}"
         of = count(self.held, "GPU")
-        said = f"{idle} of {of} that {pods} hold {'are' if idle > 1 else 'is'} idle"
+        head = f"{idle} of {of} that {pods} hold {'are' if idle > 1 else 'is'} idle"
         if price is not None and cost is not None:
-            said += f": {amount(price)} {self.currency} an hour, {amount(cost)} so far"
-        lines = [screen.style(said, "bold")]
+            head += f": {amount(price)} {self.currency} an hour, {amount(cost)} so far"
+        lines = [screen.style(head, "bold")]
         if missing:
             lines.append(f"{missing} of them have a model without a price: see --prices.")
         lines += unknown
@@ -284,7 +284,7 @@ class IdleReport:
         return lines
 
     def _object(self, device: IdleDevice) -> Json:
-        found: Json = {
+        fields: Json = {
             "gpu": device.gpu,
             "uuid": device.uuid,
             "model": device.model,
@@ -298,11 +298,11 @@ class IdleReport:
             "idleSeconds": int(self.now - device.since),
             "memoryUsedBytes": device.used,
             "memoryTotalBytes": device.total,
-            "pricePerHour": _rounded(device.price),
-            "costSoFar": _rounded(device.cost(self.now)),
+            "pricePerHour": _round_amount(device.price),
+            "costSoFar": _round_amount(device.cost(self.now)),
             "hint": device.hint,
         }
-        return {key: value for key, value in found.items() if value not in ("", None)}
+        return {key: value for key, value in fields.items() if value not in ("", None)}
 
 
 def _model(device: IdleDevice) -> str:
@@ -316,9 +316,9 @@ def _sum(numbers: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _rounded(number: float | None) -> float | None:
+def _round_amount(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
-def _whole(number: float | None) -> str:
+def _whole_number(number: float | None) -> str:
     return "" if number is None else f"{number:.0f}"

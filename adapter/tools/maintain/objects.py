@@ -107,8 +107,8 @@ def write_stamp(stamp: Since | None) -> str | None:
 
 def _read_stamp(text: str | None) -> Since | None:
     try:
-        found, moment = (text or "").split()
-        return Since(found, datetime.fromisoformat(moment).timestamp())
+        fingerprint, moment = (text or "").split()
+        return Since(fingerprint, datetime.fromisoformat(moment).timestamp())
     except ValueError:
         return None
 

@@ -18,10 +18,10 @@ from adapter.tools.maintain.state import DAY, ObservedState, RotationPolicy, Sin
 from adapter.tools.maintain.trust import (
     Bundle,
     fingerprint,
+    is_valid,
     issuer_of,
     merge,
     read_bundle,
-    valid,
     write_bundle,
 )
 from apiservice.tls.authority import Authority, AuthorityError, read_authority
@@ -103,7 +103,7 @@ def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> Step 
     if isinstance(step, MakeAuthority):
         return step
     trusted = read_bundle(state.authority.certificates)
-    lost = _lost(state, trusted, now)
+    lost = _lost_authority(state, trusted, now)
     if lost is not None:
         return Trust((*trusted, lost), "the certificate in use was signed by it")
     return _publish(state, trusted, now) or _serve(state, policy, step, trusted, now)
@@ -115,43 +115,43 @@ def _authority(
     """Return the CA that signs, or the step that creates one."""
     secret = state.authority
     if not secret.certificates and not secret.key:
-        return MakeAuthority(_unexpired(_known(state), now), "no CA exists")
+        return MakeAuthority(_unexpired_bundle(_known_authorities(state), now), "no CA exists")
     try:
         authority = read_authority(secret.certificates, secret.key)
     except AuthorityError as error:
-        return MakeAuthority(_unexpired(_known(state), now), str(error))
+        return MakeAuthority(_unexpired_bundle(_known_authorities(state), now), str(error))
     trusted = read_bundle(secret.certificates)
     why = ""
     # One at a time: a request at every run would otherwise create CAs and never a certificate.
     if secret.renew and len(trusted) == 1:
         why = "it was requested"
-    elif not valid(authority.certificate, now):
+    elif not is_valid(authority.certificate, now):
         starts = authority.certificate.not_valid_before_utc.timestamp()
         why = f"it is valid from {instant.minute(starts)} to {instant.minute(authority.ends)}"
     elif authority.ends - now < policy.days * DAY:
         why = f"it ends on {instant.minute(authority.ends)}, before a new certificate would end"
-    return MakeAuthority(_unexpired(trusted, now), why) if why else authority
+    return MakeAuthority(_unexpired_bundle(trusted, now), why) if why else authority
 
 
-def _unexpired(bundle: Bundle, now: float) -> Bundle:
+def _unexpired_bundle(bundle: Bundle, now: float) -> Bundle:
     return tuple(
         certificate for certificate in bundle if certificate.not_valid_after_utc.timestamp() > now
     )
 
 
-def _known(state: ObservedState) -> Bundle:
+def _known_authorities(state: ObservedState) -> Bundle:
     """Return every CA that any client trusts."""
     places = (state.authority.certificates, state.certificate.bundle)
     bundles = (*places, *(row.bundle for row in state.registrations))
     return merge(certificate for pem in bundles for certificate in read_bundle(pem))
 
 
-def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate | None:
+def _lost_authority(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate | None:
     """Return the CA of the certificate in use, if it is known but not trusted."""
     leaf = _leaf(state)
-    if leaf is None or not valid(leaf, now) or issuer_of(leaf, trusted) is not None:
+    if leaf is None or not is_valid(leaf, now) or issuer_of(leaf, trusted) is not None:
         return None
-    return issuer_of(leaf, _known(state))
+    return issuer_of(leaf, _known_authorities(state))
 
 
 def _publish(state: ObservedState, trusted: Bundle, now: float) -> Write | None:
@@ -206,7 +206,7 @@ def _judge(
     judged = judge_pair(secret.certificate, secret.key, now, "tls.crt", "tls.key")
     leaf = x509.load_pem_x509_certificates(secret.certificate)[0]
     issuer = issuer_of(leaf, trusted)
-    if issuer is None or not valid(issuer, now):
+    if issuer is None or not is_valid(issuer, now):
         raise CertificatePairError("it was signed by a CA that is not known")
     if not judged.covers([host]):
         raise CertificatePairError(f"it is not for {host}")
@@ -221,7 +221,7 @@ def _renewal(
         return "it was requested"
     if not judged.covers(policy.names):
         return f"it is not for all of {', '.join(policy.names)}"
-    return f"it ends on {instant.minute(judged.validity.ends)}" if judged.aged(now) else ""
+    return f"it ends on {instant.minute(judged.validity.ends)}" if judged.needs_renewal(now) else ""
 
 
 def _retire(

@@ -206,19 +206,19 @@ class Rotation:
         target = self._target
         log.info(event, namespace=target.namespace, service=target.service, **facts)
 
-    def _end(self, found: Look, step: Wait | None, written: int) -> int:
+    def _end(self, look: Look, step: Wait | None, written: int) -> int:
         if step is not None:
             left = round(step.until - self._objects.now())
             self._say("rotation continues in a later run", reason=step.why, seconds=max(left, 0))
-        if found.foreign:
+        if look.foreign:
             raise RefusalError(
-                f"APIService {', '.join(found.foreign)} belongs to somebody else and is not "
+                f"APIService {', '.join(look.foreign)} belongs to somebody else and is not "
                 f"changed: remove it and apply the chart again, or disable it with "
                 f"apiServices.create=false or externalMetrics.enabled=false"
             )
-        if found.absent:
+        if look.absent:
             raise MaintainError(
-                f"APIService {', '.join(found.absent)} does not exist: apply the chart again, "
+                f"APIService {', '.join(look.absent)} does not exist: apply the chart again, "
                 f"which creates it"
             )
         return written

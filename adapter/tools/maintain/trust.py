@@ -45,16 +45,16 @@ def issuer_of(
     leaf: x509.Certificate, bundle: Iterable[x509.Certificate]
 ) -> x509.Certificate | None:
     """Return the CA that signed a certificate; None if none of these did."""
-    return next((issuer for issuer in bundle if _signed(leaf, issuer)), None)
+    return next((issuer for issuer in bundle if _is_signed_by(leaf, issuer)), None)
 
 
-def valid(certificate: x509.Certificate, now: float) -> bool:
+def is_valid(certificate: x509.Certificate, now: float) -> bool:
     """Return whether ``now``, epoch seconds, is within its dates."""
     starts = certificate.not_valid_before_utc.timestamp()
     return starts <= now < certificate.not_valid_after_utc.timestamp()
 
 
-def _signed(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
+def _is_signed_by(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):

@@ -38,27 +38,32 @@ async def unregister(
     for name in target.registrations:
         obj = await objects.read(registration_path(name))
         if obj is not None and owner(obj) != ours:
-            foreign.append(_foreign(name, obj))
+            foreign.append(_describe_foreign(name, obj))
     if foreign:
         raise RefusalError("; ".join(foreign))
-    return sum([await _one(objects, name, ours, wait, pause) for name in target.registrations])
+    return sum(
+        [
+            await _delete_registration(objects, name, ours, wait, pause)
+            for name in target.registrations
+        ]
+    )
 
 
-async def _one(
+async def _delete_registration(
     objects: ObjectStore,
     name: str,
     ours: str,
     wait: float,
     pause: Callable[[float], Awaitable[None]],
 ) -> bool:
-    path, waited, conflicts, asked = registration_path(name), 0.0, 0, False
+    path, waited, conflicts, deleting = registration_path(name), 0.0, 0, False
     while (obj := await objects.read(path)) is not None:
         if owner(obj) != ours:
-            raise RefusalError(_foreign(name, obj))
-        if asked and waited >= wait:
-            held = ", ".join(obj["metadata"].get("finalizers") or ()) or "the API server"
+            raise RefusalError(_describe_foreign(name, obj))
+        if deleting and waited >= wait:
+            holders = ", ".join(obj["metadata"].get("finalizers") or ()) or "the API server"
             raise MaintainError(
-                f"APIService {name} still exists after {wait:g} s, held by {held}: see "
+                f"APIService {name} still exists after {wait:g} s, held by {holders}: see "
                 f"`kubectl get apiservice {name} --output yaml`"
             )
         try:
@@ -69,16 +74,16 @@ async def _one(
                 raise MaintainError(f"{error}; another client keeps writing it") from None
             await pause(0.1)
             continue
-        if asked:
+        if deleting:
             await pause(_LOOK)
             waited += _LOOK
-        asked = True
-    if asked:
+        deleting = True
+    if deleting:
         log.info("APIService deleted", apiservice=name, service=ours)
-    return asked
+    return deleting
 
 
-def _foreign(name: str, obj: Object) -> str:
+def _describe_foreign(name: str, obj: Object) -> str:
     return (
         f"APIService {name} belongs to {owner(obj) or 'the API server itself'} now, and Helm would "
         f"delete it with the release. To uninstall without it: `kubectl annotate apiservice {name} "

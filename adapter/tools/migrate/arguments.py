@@ -27,7 +27,7 @@ class Taken(NamedTuple):
 
 def parse(words: Sequence[str]) -> dict[str, str]:
     """Return the flags of a command line: name -> value, or ``true``."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -36,33 +36,33 @@ def parse(words: Sequence[str]) -> dict[str, str]:
         name, equals, value = word.lstrip("-").partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("-") else "true"
-        found[name] = value
-    return found
+        flags[name] = value
+    return flags
 
 
-def taken(flags: Mapping[str, str]) -> list[Taken]:
+def translate_flags(flags: Mapping[str, str]) -> list[Taken]:
     """Return what becomes of each flag that matters here."""
-    found = []
+    rows = []
     for name, value in flags.items():
-        known = _KNOWN.get(name)
-        if known is not None:
-            found.append(known(f"--{name}", value))
+        take = _KNOWN.get(name)
+        if take is not None:
+            rows.append(take(f"--{name}", value))
         elif name.startswith("prometheus-"):
-            found.append(Taken(f"--{name}", "not known to this command", todo=True))
-    return found
+            rows.append(Taken(f"--{name}", "not known to this command", todo=True))
+    return rows
 
 
 def settings_of(rows: Iterable[Taken]) -> dict[str, Any]:
     """Return the settings of all arguments."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for row in rows:
         for key, value in row.settings.items():
-            section = found
+            section = settings
             *path, last = key.split(".")
             for part in path:
                 section = section.setdefault(part, {})
             section[last] = value
-    return found
+    return settings
 
 
 def _url(name: str, value: str) -> Taken:

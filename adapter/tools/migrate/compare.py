@@ -21,8 +21,14 @@ from adapter.pipeline.cluster.metricsapi import (
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
 from adapter.tools.explain.scaletarget import ScaleError, read_scale
-from adapter.tools.migrate.comparison import Compared, Comparison, MoveVerdict, judge, shown
-from adapter.tools.migrate.hpametrics import HpaUse, about
+from adapter.tools.migrate.comparison import (
+    Compared,
+    Comparison,
+    MoveVerdict,
+    describe_values,
+    judge,
+)
+from adapter.tools.migrate.hpametrics import HpaUse, describe_metric
 from adapter.tools.migrate.servers import MetricsServer
 
 MOST_PATHS: Final = 1000
@@ -64,23 +70,23 @@ class Comparer:
 
     async def compare(self, uses: Iterable[HpaUse]) -> Comparison:
         """Ask for each metric; raises ClientError if the first request to a server fails."""
-        theirs, theirs_named = await _custom(self.theirs, self.versions)
-        ours, ours_named = await _custom(self.ours, VERSIONS)
-        theirs_named |= await _listed(self.theirs, EXTERNAL) or set()
-        ours_named |= await _listed(self.ours, EXTERNAL) or set()
+        theirs, theirs_named = await _discover_custom_names(self.theirs, self.versions)
+        ours, ours_named = await _discover_custom_names(self.ours, VERSIONS)
+        theirs_named |= await _discover_names(self.theirs, EXTERNAL) or set()
+        ours_named |= await _discover_names(self.ours, EXTERNAL) or set()
         absent = sorted(theirs_named - ours_named)
         asks, failed = await self._asks(uses, theirs, ours)
         deadline = time.monotonic() + self.seconds
         turn = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(ask: _Ask) -> Compared:
+        async def compare_in_turn(ask: _Ask) -> Compared:
             async with turn:
                 if time.monotonic() > deadline:
-                    return _failed(ask, f"no time left after {self.seconds:.0f} s")
-                return await self._one(ask)
+                    return _failed_row(ask, f"no time left after {self.seconds:.0f} s")
+                return await self._compare_metric(ask)
 
-        rows = await asyncio.gather(*(one(ask) for ask in asks[:MOST_PATHS]))
-        left = [_failed(ask, f"beyond {MOST_PATHS} metrics") for ask in asks[MOST_PATHS:]]
+        rows = await asyncio.gather(*(compare_in_turn(ask) for ask in asks[:MOST_PATHS]))
+        left = [_failed_row(ask, f"beyond {MOST_PATHS} metrics") for ask in asks[MOST_PATHS:]]
         return Comparison([*rows, *left, *failed], absent, self.notes)
 
     async def _asks(
@@ -93,7 +99,7 @@ class Comparer:
             theirs: their version of custom.metrics.k8s.io.
             ours: our version.
         """
-        found: dict[tuple[str, str], tuple[HpaUse, dict[str, None]]] = {}
+        by_paths: dict[tuple[str, str], tuple[HpaUse, dict[str, None]]] = {}
         failed = []
         selectors: dict[str, str] = {}
         for use in uses:
@@ -107,10 +113,10 @@ class Comparer:
                 )
             except (ScaleError, KeyError, ValueError, ClientError) as error:
                 text = error.brief if isinstance(error, ClientError) else str(error)
-                failed.append(_failed(_Ask("", "", use, [use.key]), text))
+                failed.append(_failed_row(_Ask("", "", use, [use.key]), text))
                 continue
-            found.setdefault(paths, (use, {}))[1][use.key] = None
-        return [_Ask(*paths, use, sorted(hpas)) for paths, (use, hpas) in found.items()], failed
+            by_paths.setdefault(paths, (use, {}))[1][use.key] = None
+        return [_Ask(*paths, use, sorted(hpas)) for paths, (use, hpas) in by_paths.items()], failed
 
     async def _selector(self, use: HpaUse, selectors: dict[str, str]) -> str:
         """Return the selector of the pods that a metric is about; empty for other metrics."""
@@ -120,7 +126,7 @@ class Comparer:
             selectors[use.key] = (await read_scale(self.api, use.hpa)).selector
         return selectors[use.key]
 
-    async def _one(self, ask: _Ask) -> Compared:
+    async def _compare_metric(self, ask: _Ask) -> Compared:
         verdict, remark, theirs, ours = MoveVerdict.FAILED, "", dict[str, int](), dict[str, int]()
         for attempt in range(_TRIES):
             if attempt:
@@ -139,26 +145,28 @@ class Comparer:
         return Compared(
             use.metric.name,
             str(use.metric.kind),
-            about(use.metric),
+            describe_metric(use.metric),
             use.namespace,
             ask.hpas,
             verdict,
-            shown(theirs),
-            shown(ours),
+            describe_values(theirs),
+            describe_values(ours),
             remark,
         )
 
 
-async def _custom(server: MetricsServer, versions: Sequence[str]) -> tuple[str, set[str]]:
+async def _discover_custom_names(
+    server: MetricsServer, versions: Sequence[str]
+) -> tuple[str, set[str]]:
     """Return the version of custom.metrics.k8s.io that a server has, and its list."""
     for version in versions:
-        named = await _listed(server, f"{CUSTOM}/{version}")
-        if named is not None:
-            return version, named
+        names = await _discover_names(server, f"{CUSTOM}/{version}")
+        if names is not None:
+            return version, names
     return versions[-1], set()
 
 
-async def _listed(server: MetricsServer, path: str) -> set[str] | None:
+async def _discover_names(server: MetricsServer, path: str) -> set[str] | None:
     """Return the names in a list of discovery; None if the API is not served."""
     try:
         answer = await server.get(path)
@@ -187,13 +195,13 @@ async def _values(server: MetricsServer, path: str, use: HpaUse) -> dict[str, in
     return {value.name: value.milli for value in values}
 
 
-def _failed(ask: _Ask, why: str) -> Compared:
+def _failed_row(ask: _Ask, why: str) -> Compared:
     use = ask.use
-    none = shown({})
+    none = describe_values({})
     return Compared(
         use.metric.name,
         str(use.metric.kind),
-        about(use.metric),
+        describe_metric(use.metric),
         use.namespace,
         ask.hpas,
         MoveVerdict.FAILED,

@@ -71,7 +71,7 @@ class Comparison(NamedTuple):
             (
                 screen.mark(_mark(row.verdict)),
                 f"{row.metric} ({' '.join(filter(None, (row.kind, row.about)))})",
-                _named(row.hpas, 2),
+                _shorten_names(row.hpas, 2),
                 row.theirs,
                 row.ours,
                 f"{row.verdict}{f': {row.remark}' if row.remark else ''}",
@@ -114,18 +114,18 @@ def judge(first: Values, ours: Values, last: Values, tolerance: float) -> tuple[
     theirs = first.keys() & last.keys()
     lost = sorted(theirs - ours.keys())
     if lost:
-        return MoveVerdict.LOST, _named(lost)
+        return MoveVerdict.LOST, _shorten_names(lost)
     if not (first.keys() | last.keys()):
         return (MoveVerdict.GAINED, "") if ours else (MoveVerdict.NEITHER, "")
     other = sorted(
         name for name in theirs if not _within(first[name], ours[name], last[name], tolerance)
     )
     if other:
-        return MoveVerdict.DIFFERENT, _named(other)
+        return MoveVerdict.DIFFERENT, _shorten_names(other)
     gained = sorted(ours.keys() - first.keys() - last.keys())
     # An HPA averages over its pods: a value for one more pod changes the result.
     return (
-        (MoveVerdict.DIFFERENT, f"more here: {_named(gained)}")
+        (MoveVerdict.DIFFERENT, f"more here: {_shorten_names(gained)}")
         if gained
         else (MoveVerdict.EQUAL, "")
     )
@@ -138,12 +138,12 @@ def _within(first: int, ours: int, last: int, tolerance: float) -> bool:
     return low - room <= ours <= high + room
 
 
-def _named(objects: Sequence[str], most: int = _OBJECTS) -> str:
+def _shorten_names(objects: Sequence[str], most: int = _OBJECTS) -> str:
     more = len(objects) - most
     return ", ".join(objects[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def shown(values: Values) -> str:
+def describe_values(values: Values) -> str:
     """Return values for a table: the one value, or their number and range."""
     if not values:
         return NONE

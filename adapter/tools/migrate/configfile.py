@@ -40,7 +40,7 @@ def read_configuration(file: Path) -> Configuration:
     name = "standard input" if str(file) == "-" else str(file)
     try:
         with click.open_file(str(file), "rb") as opened:
-            content = _bounded(opened)
+            content = _read_bounded(opened)
     except OSError as error:
         raise ClientError(f"{name}: {error.strerror or error}") from None
     if len(content) > MOST_BYTES:
@@ -48,9 +48,9 @@ def read_configuration(file: Path) -> Configuration:
     return find_configuration(content, name)
 
 
-def _bounded(opened: IO[Any]) -> bytes:
-    found: bytes = opened.read(MOST_BYTES + 1)
-    return found
+def _read_bounded(opened: IO[Any]) -> bytes:
+    content: bytes = opened.read(MOST_BYTES + 1)
+    return content
 
 
 def find_configuration(content: bytes, origin: str) -> Configuration:
@@ -61,14 +61,14 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     except (YamlError, ValueError) as error:
         raise ClientError(f"{origin}: not YAML: {error}") from None
     search = Search(roots, text)
-    found = search.pieces()
+    pieces = search.pieces()
     # An anchor may repeat values within one document.
-    repeated = {(piece.owner, _content(piece)) for piece in found if piece.values}
-    if len(found) == 1 or (len(repeated) == 1 and all(piece.values for piece in found)):
-        return _of_piece(found[-1], origin)
-    if found:
+    repeated = {(piece.owner, _content(piece)) for piece in pieces if piece.values}
+    if len(pieces) == 1 or (len(repeated) == 1 and all(piece.values for piece in pieces)):
+        return _configuration_of_piece(pieces[-1], origin)
+    if pieces:
         raise ClientError(
-            f"{origin}: has several configurations ({places(found[:5])}): keep one of them in the "
+            f"{origin}: has several configurations ({places(pieces[:5])}): keep one of them in the "
             "file"
         )
     why = f" ({'; '.join(search.unread[:3])})" if search.unread else ""
@@ -79,16 +79,16 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     )
 
 
-def _of_piece(piece: FoundConfig, origin: str) -> Configuration:
+def _configuration_of_piece(piece: FoundConfig, origin: str) -> Configuration:
     where = f"{origin}: {piece.place}" if piece.place else origin
     content, url = _content(piece)
     if not piece.values:
         return Configuration(content, where, piece.text is not None, url, piece.notes)
-    named = helmvalues.existing(piece.node)
-    if named:
+    configmap = helmvalues.existing_configmap(piece.node)
+    if configmap:
         raise ClientError(
-            f"{where}: the rules are in ConfigMap {named[:253]}: add its manifest to the file, or "
-            "name it instead"
+            f"{where}: the rules are in ConfigMap {configmap[:253]}: add its manifest to the file, "
+            "or name it instead"
         )
     notes = (*piece.notes, *helmvalues.notes(piece.node))
     return Configuration(content, f"{where}: Helm values", False, url, notes)
@@ -98,12 +98,12 @@ def _content(piece: FoundConfig) -> tuple[bytes, str]:
     """Return the configuration file, and the URL of Prometheus."""
     url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
     if piece.values:
-        return helmvalues.rendered(piece.node), url
+        return helmvalues.render_configuration(piece.node), url
     text = piece.text or yaml.serialize(piece.node, Dumper=yaml.SafeDumper, width=10_000)
     return text.encode("utf-8", "replace"), url
 
 
-def of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:
+def configuration_of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:
     """Return the file of a ConfigMap that prometheus-adapter reads; raises ClientError.
 
     Args:
@@ -113,5 +113,5 @@ def of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:
     """
     if key in data:
         return Configuration(data[key].encode("utf-8", "replace"), f"{origin}, key {key}")
-    known = ", ".join(sorted(data)[:20]) or "none"
-    raise ClientError(f"{origin}: has no key {key} with the configuration; its keys are {known}")
+    keys = ", ".join(sorted(data)[:20]) or "none"
+    raise ClientError(f"{origin}: has no key {key} with the configuration; its keys are {keys}")

@@ -79,7 +79,7 @@ class Search:
     def __init__(self, roots: Sequence[yaml.Node], text: str) -> None:
         self._text = text
         self._alone = len(roots) == 1
-        self._objects = [each for root in roots for each in _objects(root)]
+        self._objects = [node for root in roots for node in _objects(root)]
         self._layers: set[int] = set()
         """Objects whose values are a part of a HelmRelease's."""
         self.unread: list[str] = []
@@ -87,29 +87,29 @@ class Search:
 
     def pieces(self) -> list[FoundConfig]:
         """Return the configurations, without those that another one replaces."""
-        releases = [piece for each in self._objects for piece in self._release(each)]
-        found = [
+        releases = [piece for node in self._objects for piece in self._release(node)]
+        pieces = [
             piece
-            for each in self._objects
-            if id(each) not in self._layers
-            for piece in self._object(each)
+            for node in self._objects
+            if id(node) not in self._layers
+            for piece in self._object(node)
         ]
-        return _chosen([*releases, *found])
+        return _choose_pieces([*releases, *pieces])
 
     def _object(self, node: yaml.Node) -> list[FoundConfig]:
         keys = mapping(node)
         if _kind(keys) == "HelmRelease" and "valuesFrom" in mapping(keys.get("spec")):
             return []  # see _release
         whole = self._text if self._alone and not _kind(keys) else None
-        found = list(self._walk(node, _At(_owner(keys)), whole))
-        files = [piece for piece in found if piece.path[-1:] and piece.path[-1] in _FILES]
-        return files if len(files) == 1 and _kind(keys) == "ConfigMap" else found
+        pieces = list(self._walk(node, _At(_owner(keys)), whole))
+        files = [piece for piece in pieces if piece.path[-1:] and piece.path[-1] in _FILES]
+        return files if len(files) == 1 and _kind(keys) == "ConfigMap" else pieces
 
     def _walk(self, node: yaml.Node, at: _At, text: str | None) -> Iterator[FoundConfig]:
         """Yield the configurations of a node; ``text`` is what the node is the whole of."""
         keys = mapping(node)
-        named = text is not None and (not at.texts or at.path[-1] in _FILES)
-        file = _has_rules(keys) or (named and _is_file(keys))
+        may_be_file = text is not None and (not at.texts or at.path[-1] in _FILES)
+        file = _has_rules(keys) or (may_be_file and _is_file(keys))
         if helmvalues.is_values(node) or file:
             values = isinstance(keys.get("rules"), yaml.MappingNode)
             node = helmvalues.with_parameters(node, at.parameters) if values else node
@@ -132,7 +132,7 @@ class Search:
                 skipped = skipped | {"values"}  # Argo CD: valuesObject replaces it
             for key in (key for key in keys if key not in skipped):
                 secret = _kind(keys) == "Secret" and key == "data"
-                yield _decoded(keys[key]) if secret else keys[key], at.under(key), None
+                yield _decode_secret(keys[key]) if secret else keys[key], at.under(key), None
 
     def _of_text(self, text: str, at: _At) -> Iterator[tuple[yaml.Node, _At, str | None]]:
         """Yield the documents of a text that may have a configuration."""
@@ -164,11 +164,12 @@ class Search:
             if layer is None or scalar(source.get("targetPath")):
                 missing.append(f"{kind} {name}")
             else:
-                values = helmvalues.merged(values, layer)
-        values = helmvalues.merged(values, spec.get("values"))
+                values = helmvalues.merge_values(values, layer)
+        values = helmvalues.merge_values(values, spec.get("values"))
         notes = tuple(
-            f"valuesFrom takes values from {each}, which this file does not have: add its manifest"
-            for each in missing
+            f"valuesFrom takes values from {reference}, which this file does not have: add its "
+            "manifest"
+            for reference in missing
         )
         place = _At(_owner(keys), ("spec", "values"))
         for piece in self._walk(values or yaml.MappingNode("", []), place, None):
@@ -176,18 +177,18 @@ class Search:
         self.unread += [f"{_owner(keys)}: {note}" for note in notes]
 
     def _layer(self, kind: str, name: str, key: str) -> yaml.Node | None:
-        for each in self._objects:
-            keys = mapping(each)
+        for node in self._objects:
+            keys = mapping(node)
             if (_kind(keys), scalar(mapping(keys.get("metadata")).get("name"))) != (kind, name):
                 continue
             data = keys.get("data")
-            texts = mapping(_decoded(data) if kind == "Secret" and data is not None else data)
+            texts = mapping(_decode_secret(data) if kind == "Secret" and data is not None else data)
             texts |= mapping(keys.get("stringData"))
             try:
                 roots = nodes(scalar(texts.get(key)))
             except YamlError:
                 return None
-            self._layers.add(id(each))
+            self._layers.add(id(node))
             return roots[0] if roots else yaml.MappingNode("", [])
         return None
 
@@ -200,7 +201,7 @@ def _is_file(keys: Mapping[str, yaml.Node]) -> bool:
 def _has_rules(keys: Mapping[str, yaml.Node]) -> bool:
     """Return whether a mapping has rules of prometheus-adapter, not those of anything else."""
     lists = [keys[name] for name in ("rules", "externalRules") if name in keys]
-    rows = [row for each in lists if isinstance(each, yaml.SequenceNode) for row in each.value]
+    rows = [row for rules in lists if isinstance(rules, yaml.SequenceNode) for row in rules.value]
     resource = mapping(keys.get("resourceRules")).keys() & {"cpu", "memory"}
     return any(mapping(row).keys() & _QUERIES for row in rows) or bool(resource)
 
@@ -234,7 +235,7 @@ def _parameters(node: Any) -> dict[str, str]:
     return {scalar(name): scalar(value) for name, value in pairs if scalar(name)}
 
 
-def _decoded(node: Any) -> yaml.MappingNode:
+def _decode_secret(node: Any) -> yaml.MappingNode:
     """Return the data of a Secret as texts."""
     pairs = []
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
@@ -246,15 +247,15 @@ def _decoded(node: Any) -> yaml.MappingNode:
     return yaml.MappingNode("tag:yaml.org,2002:map", pairs)
 
 
-def _chosen(found: Sequence[FoundConfig]) -> list[FoundConfig]:
+def _choose_pieces(pieces: Sequence[FoundConfig]) -> list[FoundConfig]:
     """Leave out values whose rules another piece has, and those without rules beside others."""
-    names = {_name(piece) for piece in found if not piece.values}
-    elsewhere = [piece for piece in found if piece.values and _named(piece) in names]
-    left = [piece for piece in found if piece not in elsewhere]
+    names = {_name(piece) for piece in pieces if not piece.values}
+    elsewhere = [piece for piece in pieces if piece.values and _named_configmap(piece) in names]
+    left = [piece for piece in pieces if piece not in elsewhere]
     for piece in elsewhere:
         left = [
             row._replace(values=False, parameters=_address(piece) | dict(row.parameters))
-            if _name(row) == _named(piece) and not row.values
+            if _name(row) == _named_configmap(piece) and not row.values
             else row
             for row in left
         ]
@@ -266,17 +267,17 @@ def _name(piece: FoundConfig) -> str:
     return piece.owner.rpartition("/")[2].rpartition(" ")[2]
 
 
-def _named(piece: FoundConfig) -> str:
-    return helmvalues.existing(piece.node)
+def _named_configmap(piece: FoundConfig) -> str:
+    return helmvalues.existing_configmap(piece.node)
 
 
 def _address(piece: FoundConfig) -> dict[str, str]:
     """Return what the values say about Prometheus, as parameters."""
-    given = mapping(mapping(piece.node).get("prometheus"))
-    rows = {f"prometheus.{key}": scalar(value) for key, value in given.items()}
+    values = mapping(mapping(piece.node).get("prometheus"))
+    rows = {f"prometheus.{key}": scalar(value) for key, value in values.items()}
     return rows | dict(piece.parameters)
 
 
-def places(found: Iterable[FoundConfig]) -> str:
+def places(pieces: Iterable[FoundConfig]) -> str:
     """Return where pieces are, for a message."""
-    return "; ".join(piece.place or "the document" for piece in found)
+    return "; ".join(piece.place or "the document" for piece in pieces)

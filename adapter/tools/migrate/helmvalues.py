@@ -40,7 +40,7 @@ def is_values(node: Any) -> bool:
     return bool(mapping(mapping(node).get("rules")).keys() & _KEYS)
 
 
-def existing(node: Any) -> str:
+def existing_configmap(node: Any) -> str:
     """Return the ConfigMap that the values name for their rules; empty if they name none."""
     return scalar(mapping(mapping(node).get("rules")).get("existing"))
 
@@ -50,7 +50,7 @@ def has_rules(node: Any) -> bool:
     return bool(_lists(node))
 
 
-def rendered(node: Any) -> bytes:
+def render_configuration(node: Any) -> bytes:
     """Return the configuration that the chart renders of its values, without default rules."""
     made = yaml.MappingNode(
         _MAP,
@@ -63,10 +63,10 @@ def rendered(node: Any) -> bytes:
 def _lists(node: Any) -> dict[str, yaml.Node]:
     """Return the lists of the configuration that are not empty."""
     rules = mapping(mapping(node).get("rules"))
-    given = {target: rules.get(key) for key, target in _LISTS.items()}
+    lists = {target: rules.get(key) for key, target in _LISTS.items()}
     return {
         target: value
-        for target, value in given.items()
+        for target, value in lists.items()
         if isinstance(value, yaml.CollectionNode) and value.value
     }
 
@@ -84,13 +84,13 @@ def prometheus(node: Any, parameters: Mapping[str, str]) -> str:
         node: the values.
         parameters: single values that replace those of the node, such as ``prometheus.url``.
     """
-    at = {key: scalar(value) for key, value in mapping(mapping(node).get("prometheus")).items()}
-    given = {name.rpartition("prometheus.")[2]: value for name, value in parameters.items()}
-    at |= {key: value for key, value in given.items() if key in ("url", "port", "path")}
-    url, port = at.get("url", ""), at.get("port", "9090")
+    parts = {key: scalar(value) for key, value in mapping(mapping(node).get("prometheus")).items()}
+    single = {name.rpartition("prometheus.")[2]: value for name, value in parameters.items()}
+    parts |= {key: value for key, value in single.items() if key in ("url", "port", "path")}
+    url, port = parts.get("url", ""), parts.get("port", "9090")
     if not url or "{{" in url:
         return ""
-    return f"{url}:{port}{at.get('path', '')}" if port not in ("", "0") else url
+    return f"{url}:{port}{parts.get('path', '')}" if port not in ("", "0") else url
 
 
 def with_parameters(node: yaml.Node, parameters: Mapping[str, str]) -> yaml.Node:
@@ -100,24 +100,24 @@ def with_parameters(node: yaml.Node, parameters: Mapping[str, str]) -> yaml.Node
         node: the values.
         parameters: such as ``rules.existing``, perhaps with the name of a subchart before it.
     """
-    given = {f".{name}".rpartition(".rules.")[2]: value for name, value in parameters.items()}
-    pairs = [(_text(key), _text(given[key])) for key in ("existing", "default") if key in given]
+    single = {f".{name}".rpartition(".rules.")[2]: value for name, value in parameters.items()}
+    pairs = [(_text(key), _text(single[key])) for key in ("existing", "default") if key in single]
     over = yaml.MappingNode(_MAP, [(_text("rules"), yaml.MappingNode(_MAP, pairs))])
-    return merged(node, over) or node if pairs else node
+    return merge_values(node, over) or node if pairs else node
 
 
 def _text(value: str) -> yaml.ScalarNode:
     return yaml.ScalarNode("tag:yaml.org,2002:str", value)
 
 
-def merged(base: yaml.Node | None, over: yaml.Node | None) -> yaml.Node | None:
+def merge_values(base: yaml.Node | None, over: yaml.Node | None) -> yaml.Node | None:
     """Return values with others over them, as Helm merges files: only mappings are merged."""
     if not isinstance(base, yaml.MappingNode) or not isinstance(over, yaml.MappingNode):
         return base if over is None else over
     below, above = mapping(base), mapping(over)
     names = {scalar(key): key for key, _ in (*base.value, *over.value)}
     pairs = [
-        (key, merged(below.get(name), above.get(name)) if name in above else below[name])
+        (key, merge_values(below.get(name), above.get(name)) if name in above else below[name])
         for name, key in names.items()
     ]
     return yaml.MappingNode(_MAP, pairs, base.start_mark, base.end_mark)

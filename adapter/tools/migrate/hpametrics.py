@@ -41,14 +41,14 @@ class HpaUse(NamedTuple):
         return GROUPS[self.metric.kind]
 
 
-def about(metric: MetricSpec) -> str:
+def describe_metric(metric: MetricSpec) -> str:
     """Return what else an HPA says of a metric than its name: the object, and the selector."""
     described = metric.described
-    named = "" if described is None else f"{described.kind} {described.name}"
-    return " ".join(filter(None, (named, chosen(metric))))
+    object_name = "" if described is None else f"{described.kind} {described.name}"
+    return " ".join(filter(None, (object_name, metric_selector(metric))))
 
 
-def chosen(metric: MetricSpec) -> str:
+def metric_selector(metric: MetricSpec) -> str:
     """Return the selector of a metric; empty without one, or if it is not valid."""
     try:
         return selector_text(metric.selector)
@@ -66,12 +66,14 @@ def lost_keys(uses: Iterable[HpaUse], metrics: Collection[str]) -> list[LostKeys
         uses: the metrics of HPAs.
         metrics: names of the catalogue.
     """
-    found = []
+    lost = []
     for use in uses:
-        keys = {each.key for each in parse(chosen(use.metric)).requirements} - DEVICE_LABELS
+        keys = {
+            term.key for term in parse(metric_selector(use.metric)).requirements
+        } - DEVICE_LABELS
         if keys and use.metric.name in metrics and use.group == GROUPS[MetricKind.PODS]:
-            found.append(LostKeys(use.metric.name, use.key, sorted(keys)))
-    return found
+            lost.append(LostKeys(use.metric.name, use.key, sorted(keys)))
+    return lost
 
 
 class LostKeys(NamedTuple):
@@ -118,11 +120,11 @@ async def read_uses(api: Api) -> HpaUses:
 
 def by_metric(uses: Iterable[HpaUse]) -> list[MetricUse]:
     """Return one row for each metric, by API and name."""
-    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    by_key: dict[tuple[str, str, str], dict[str, None]] = {}
     for use in uses:
         key = (use.group, use.metric.name, str(use.metric.kind))
-        found.setdefault(key, {})[use.key] = None
+        by_key.setdefault(key, {})[use.key] = None
     return [
         MetricUse(kind, metric, group, sorted(hpas))
-        for (group, metric, kind), hpas in sorted(found.items())
+        for (group, metric, kind), hpas in sorted(by_key.items())
     ]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
 from adapter.tools.migrate.arguments import parse
-from adapter.tools.migrate.configfile import Configuration, of_data
+from adapter.tools.migrate.configfile import Configuration, configuration_of_data
 
 NAMES: Final = (
     "v1beta1.custom.metrics.k8s.io",
@@ -65,8 +65,8 @@ class PeerAdapter(NamedTuple):
 
     def versions(self, group: str) -> Sequence[str]:
         """Return the versions of an API that the cluster asks it for, the newest first."""
-        found = (api.name.partition(".")[0] for api in self.own if api.group == group)
-        return sorted(found, reverse=True)
+        versions = (api.name.partition(".")[0] for api in self.own if api.group == group)
+        return sorted(versions, reverse=True)
 
     @property
     def own(self) -> Sequence[SeenApi]:
@@ -77,15 +77,17 @@ class PeerAdapter(NamedTuple):
 async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
     """Return the installation of prometheus-adapter; raises ClientError if there is none."""
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    rows = [row for row in await api.list(f"/apis/apps/v1{where}/deployments") if _program(row)]
+    rows = [row for row in await api.list(f"/apis/apps/v1{where}/deployments") if _is_peer(row)]
     if not rows:
         place = f"namespace {namespace}" if namespace else "the cluster"
         raise ClientError(
             f"{place} has no Deployment of prometheus-adapter; name its configuration with -f FILE"
         )
-    apis = [found for name in NAMES if (found := await _seen(api, name)) is not None]
+    apis = [
+        seen_api for name in NAMES if (seen_api := await _read_apiservice(api, name)) is not None
+    ]
     rows.sort(key=lambda row: (_place(row)[0], _place(row)[1]))
-    chosen, service = await _serving(api, rows, apis)
+    chosen, service = await _find_deployment(api, rows, apis)
     spec = chosen["spec"]["template"]["spec"]
     container = _container(spec)
     flags = parse([*(container.get("command") or []), *(container.get("args") or [])])
@@ -102,7 +104,7 @@ async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
         flags,
         configmap,
         key,
-        of_data(texts, f"ConfigMap {space}/{configmap}", key),
+        configuration_of_data(texts, f"ConfigMap {space}/{configmap}", key),
         apis,
         service,
         ["/".join(_place(row)) for row in rows if row is not chosen],
@@ -114,24 +116,24 @@ def _place(row: Json) -> tuple[str, str]:
     return str(meta.get("namespace") or "default"), str(meta["name"])
 
 
-def _program(row: Json) -> bool:
+def _is_peer(row: Json) -> bool:
     spec = ((row.get("spec") or {}).get("template") or {}).get("spec") or {}
-    return any(_runs(each) for each in spec.get("containers") or ())
+    return any(_runs(container) for container in spec.get("containers") or ())
 
 
 def _runs(container: Json) -> bool:
     image = str(container.get("image") or "").rpartition("/")[2]
     words = [*(container.get("command") or []), *(container.get("args") or [])]
-    given = {str(word).lstrip("-").partition("=")[0] for word in words}
-    return _PROGRAM in image or {"prometheus-url", "config"} <= given
+    flags = {str(word).lstrip("-").partition("=")[0] for word in words}
+    return _PROGRAM in image or {"prometheus-url", "config"} <= flags
 
 
 def _container(spec: Json) -> Json:
-    found: Json = next(each for each in spec["containers"] if _runs(each))
-    return found
+    container: Json = next(row for row in spec["containers"] if _runs(row))
+    return container
 
 
-async def _seen(api: Api, name: str) -> SeenApi | None:
+async def _read_apiservice(api: Api, name: str) -> SeenApi | None:
     try:
         row = await api.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     except ClientError as error:
@@ -143,24 +145,24 @@ async def _seen(api: Api, name: str) -> SeenApi | None:
     return SeenApi(name, place, row)  # type: ignore[arg-type]  # empty without a Service
 
 
-async def _serving(
+async def _find_deployment(
     api: Api, rows: Sequence[Json], apis: Sequence[SeenApi]
 ) -> tuple[Json, tuple[str, str]]:
     """Return the Deployment behind an APIService, and its Service; else the first Deployment."""
-    for service in dict.fromkeys(each.service for each in apis if each.service):
+    for service in dict.fromkeys(seen_api.service for seen_api in apis if seen_api.service):
         namespace, name = (quote(part, safe="") for part in service)
         try:
-            found = await api.get(f"/api/v1/namespaces/{namespace}/services/{name}")
+            manifest = await api.get(f"/api/v1/namespaces/{namespace}/services/{name}")
         except ClientError as error:
             if error.status == 404:
                 continue
             raise
-        selector: Any = (found.get("spec") or {}).get("selector") or {}
+        selector: Any = (manifest.get("spec") or {}).get("selector") or {}
         for row in rows:
             labels = (row["spec"]["template"].get("metadata") or {}).get("labels") or {}
-            named = _place(row) == service and not selector
+            same_name = _place(row) == service and not selector
             chosen = bool(selector) and selector.items() <= labels.items()
-            if _place(row)[0] == service[0] and (named or chosen):
+            if _place(row)[0] == service[0] and (same_name or chosen):
                 return row, service
     return rows[0], ()  # type: ignore[return-value]  # empty: not known
 
@@ -174,11 +176,11 @@ def _configmap(
         raise ClientError(f"{where} has no argument --config; name its configuration with -f FILE")
     folder, key = posixpath.split(path)
     mounts = [
-        each
-        for each in container.get("volumeMounts") or ()
-        if posixpath.normpath(str(each.get("mountPath"))) in (folder, path)
+        mount
+        for mount in container.get("volumeMounts") or ()
+        if posixpath.normpath(str(mount.get("mountPath"))) in (folder, path)
     ]
-    volumes = {each["name"]: each for each in spec.get("volumes") or ()}
+    volumes = {volume["name"]: volume for volume in spec.get("volumes") or ()}
     for mount in mounts:
         source = (volumes.get(mount["name"]) or {}).get("configMap") or {}
         if source.get("name"):

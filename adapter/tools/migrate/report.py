@@ -14,7 +14,7 @@ from adapter.tools.client.command import BLOCKED, FINE
 from adapter.tools.migrate.arguments import Taken
 from adapter.tools.migrate.comparison import Comparison
 from adapter.tools.migrate.hpametrics import LostKeys, MetricUse
-from adapter.tools.migrate.rulereport import RuleReport, RuleRow, told_apart
+from adapter.tools.migrate.rulereport import RuleReport, RuleRow, distinct_texts
 from adapter.tools.migrate.values import values_text
 
 DIFFERENCES: Final = (
@@ -64,8 +64,10 @@ class MigrationReport:
             self._arguments(),
             self._hpas(),
             [] if self.comparison is None else self.comparison.lines(screen),
-            self._listed("What differs (docs/rules.md has the whole list)", DIFFERENCES, screen),
-            self._listed("Remarks", self.notes, screen),
+            self._bullet_lines(
+                "What differs (docs/rules.md has the whole list)", DIFFERENCES, screen
+            ),
+            self._bullet_lines("Remarks", self.notes, screen),
             ["Values for the chart:", *self._values()],
             self._steps(screen),
         ]
@@ -104,7 +106,7 @@ class MigrationReport:
         head += f", {broken} not" if broken else ""
         head += f"; {never} of them can never answer, here and there" if never else ""
         lines = [f"{head}:"]
-        for row, text in zip(rows, told_apart(rows), strict=True):
+        for row, text in zip(rows, distinct_texts(rows), strict=True):
             lines += _rule_lines(row, text, screen)
         return [*lines, *(line for text in self.rules.remarks for line in screen.wrap(text, "  "))]
 
@@ -115,7 +117,7 @@ class MigrationReport:
         return ["Arguments, with ! where you must do something:", *table(rows, indent="  ")]
 
     def _hpas(self) -> list[str]:
-        rows = [(row.metric, row.kind, _shortened(row.hpas)) for row in self.hpas]
+        rows = [(row.metric, row.kind, _shorten_names(row.hpas)) for row in self.hpas]
         lines = ["HPAs on its metrics:", *table(rows, indent="  ")] if rows else []
         lines += [f"  not readable: {text}" for text in self.unreadable]
         if self.lost:
@@ -125,7 +127,7 @@ class MigrationReport:
             )
         return lines
 
-    def _listed(self, title: str, texts: Sequence[str], screen: Screen) -> list[str]:
+    def _bullet_lines(self, title: str, texts: Sequence[str], screen: Screen) -> list[str]:
         wrapped = [line for text in texts for line in screen.wrap(f"- {text}", "  ")]
         return [f"{title}:", *wrapped] if wrapped else []
 
@@ -140,7 +142,7 @@ class MigrationReport:
         return lines
 
 
-def _shortened(names: Sequence[str]) -> str:
+def _shorten_names(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -154,4 +156,4 @@ def _rule_lines(row: RuleRow, text: str, screen: Screen) -> list[str]:
     if row.lost:
         remarks.append(f"without this rule, metric selectors lose {', '.join(row.lost)}")
     lines = screen.wrap(f"{screen.mark(mark)} {where}: {row.problem or text}", "  ", "    ")
-    return [*lines, *(line for each in remarks for line in screen.wrap(each, "    ", "      "))]
+    return [*lines, *(line for remark in remarks for line in screen.wrap(remark, "    ", "      "))]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.rules.doubts import NEVER, fixed_metric
-from adapter.answers.rules.guard import unexpected
-from adapter.answers.rules.hiding import hidden
+from adapter.answers.rules.guard import raise_unexpected_as
+from adapter.answers.rules.hiding import find_hidden_metrics
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.rulefile import RuleProblem, RulesFileError, RuleText, read_rules
 from adapter.answers.rules.ruleset import rule_set
@@ -68,37 +68,48 @@ class RuleReport(NamedTuple):
         return [row for row in self.rows if row.problem]
 
 
-def report_rules(found: Configuration) -> RuleReport:
+def report_rules(configuration: Configuration) -> RuleReport:
     """Return what is taken over; raises ClientError if the file cannot be used at all."""
     try:
-        with unexpected(RulesFileError):
-            file = read_rules(found.content)
+        with raise_unexpected_as(RulesFileError):
+            file = read_rules(configuration.content)
             rules = rule_set(file, resource_metrics=file.has_resource_rules)
     except RulesFileError as error:
-        raise ClientError(f"{found.origin}: {error}") from None
+        raise ClientError(f"{configuration.origin}: {error}") from None
     catalog = built_in()
-    compiled = {each.name: each for each in (*rules.custom, *rules.external)}
-    hides = {each.rule.name: each.names for each in hidden(rules, catalog.metrics, catalog.series)}
-    broken = {each.rule: each for each in rules.problems if each.broken}
+    compiled = {rule.name: rule for rule in (*rules.custom, *rules.external)}
+    hides = {
+        row.rule.name: row.names
+        for row in find_hidden_metrics(rules, catalog.metrics, catalog.series)
+    }
+    broken = {problem.rule: problem for problem in rules.problems if problem.broken}
     rows = []
     for text in (*file.custom, *file.external):
         problem = broken.pop(text.name, None)
         row = _row(text, compiled.get(text.name), problem)
         doubts = [
-            each.text for each in rules.problems if each.rule == text.name and not each.broken
+            problem.text
+            for problem in rules.problems
+            if problem.rule == text.name and not problem.broken
         ]
         row = row._replace(doubts=doubts)
         if text.name in hides:
-            row = row._replace(hides=hides[text.name], lost=_lost(text))
+            row = row._replace(hides=hides[text.name], lost=_lost_labels(text))
         rows.append(row)
     if file.has_resource_rules and "resourceRules" not in broken:
         rows.append(RuleRow("resourceRules", file.resource_line, "", "cpu and memory"))
-    rows += [RuleRow(each.rule, each.line, "", "", each.text) for each in broken.values()]
-    if not found.lines:
+    rows += [
+        RuleRow(problem.rule, problem.line, "", "", problem.text) for problem in broken.values()
+    ]
+    if not configuration.lines:
         rows = [row._replace(line=0) for row in rows]
     return RuleReport(
         rows,
-        [_text(each, found) for each in rules.problems if _of_none(each, compiled)],
+        [
+            _text(problem, configuration)
+            for problem in rules.problems
+            if _is_of_no_rule(problem, compiled)
+        ],
         any(row.name.startswith("externalRules") for row in rows),
         file.has_resource_rules,
     )
@@ -122,14 +133,14 @@ def _row(text: RuleText, rule: MetricRule | None, problem: RuleProblem | None) -
     )
 
 
-def _lost(text: RuleText) -> Sequence[str]:
+def _lost_labels(text: RuleText) -> Sequence[str]:
     """Return the labels that a rule's selector names, other than those of objects and devices."""
-    named = {each.label for each in matchers_of(text.series_query) or ()}
+    labels = {matcher.label for matcher in matchers_of(text.series_query) or ()}
     objects = {label for label, _ in text.overrides} | {"__name__", "namespace", "pod"}
-    return sorted(named - objects - DEVICE_LABELS)
+    return sorted(labels - objects - DEVICE_LABELS)
 
 
-def told_apart(rows: Sequence[RuleRow]) -> Sequence[str]:
+def distinct_texts(rows: Sequence[RuleRow]) -> Sequence[str]:
     """Return a text for each rule: no two are equal unless the rules are."""
     texts = [_of_series(row) for row in rows]
     for more in (_with_filters, _with_query):
@@ -153,9 +164,9 @@ def _with_query(row: RuleRow, text: str) -> str:
     return f"{text}: {one_line(row.query, _LONGEST)}"
 
 
-def _of_none(problem: RuleProblem, compiled: Mapping[str, MetricRule]) -> bool:
+def _is_of_no_rule(problem: RuleProblem, compiled: Mapping[str, MetricRule]) -> bool:
     return not problem.broken and problem.rule not in compiled
 
 
-def _text(problem: RuleProblem, found: Configuration) -> str:
-    return str(problem if found.lines else problem._replace(line=0))
+def _text(problem: RuleProblem, configuration: Configuration) -> str:
+    return str(problem if configuration.lines else problem._replace(line=0))

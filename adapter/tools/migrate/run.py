@@ -14,8 +14,8 @@ from adapter.pipeline.catalog import built_in
 from adapter.tools.client.access import Api, cluster
 from adapter.tools.client.command import BLOCKED, FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError, odd_answers
-from adapter.tools.doctor.fetch import direct
-from adapter.tools.migrate.arguments import Taken, taken
+from adapter.tools.doctor.fetch import direct_fetcher
+from adapter.tools.migrate.arguments import Taken, translate_flags
 from adapter.tools.migrate.compare import VERSIONS, Comparer
 from adapter.tools.migrate.comparison import Comparison
 from adapter.tools.migrate.configfile import Configuration, read_configuration
@@ -32,7 +32,13 @@ from adapter.tools.migrate.servers import (
     trust,
 )
 from adapter.tools.migrate.steps import steps
-from adapter.tools.migrate.values import before, helm_values, manifests_text, moved, values_text
+from adapter.tools.migrate.values import (
+    current_apiservices,
+    helm_values,
+    manifests_text,
+    moved_apiservices,
+    values_text,
+)
 
 _RESOURCE: Final = "metrics.k8s.io"
 _CUSTOM: Final = "custom.metrics.k8s.io"
@@ -43,9 +49,9 @@ def run(options: MigrateOptions) -> NoReturn:
     try:
         with odd_answers():
             status = (
-                _of_file(options, options.file)
+                _run_on_file(options, options.file)
                 if options.file
-                else asyncio.run(_of_cluster(options))
+                else asyncio.run(_run_on_cluster(options))
             )
     except ClientError as error:
         complain(error)
@@ -55,16 +61,20 @@ def run(options: MigrateOptions) -> NoReturn:
     sys.exit(status)
 
 
-def _of_file(options: MigrateOptions, file: Path) -> int:
-    found = read_configuration(file)
-    rules = report_rules(found)
-    arguments = taken({"prometheus-url": found.prometheus}) if found.prometheus else []
+def _run_on_file(options: MigrateOptions, file: Path) -> int:
+    configuration = read_configuration(file)
+    rules = report_rules(configuration)
+    arguments = (
+        translate_flags({"prometheus-url": configuration.prometheus})
+        if configuration.prometheus
+        else []
+    )
     values = helm_values(rules, arguments, resource=rules.resource)
     if options.output in ("rules", "values"):
-        return _print_alone(options, found, rules, values_text(values, arguments))
-    notes = [*found.notes, *_without_url(arguments)]
+        return _print_alone(options, configuration, rules, values_text(values, arguments))
+    notes = [*configuration.notes, *_without_url(arguments)]
     report = MigrationReport(
-        found.origin,
+        configuration.origin,
         rules,
         values,
         steps(options, None, resource=rules.resource),
@@ -74,19 +84,19 @@ def _of_file(options: MigrateOptions, file: Path) -> int:
     return _print(report, options)
 
 
-async def _of_cluster(options: MigrateOptions) -> int:
+async def _run_on_cluster(options: MigrateOptions) -> int:
     async with cluster(options.kubeconfig, options.context, identity=options.identity) as api:
         peer = await find_peer(api, options.namespace)
         if options.output.startswith("apiservices"):
             return _print_manifests(peer, options)
         rules = report_rules(peer.configuration)
-        arguments = taken(peer.flags)
+        arguments = translate_flags(peer.flags)
         values = helm_values(rules, arguments, resource=peer.serves(_RESOURCE))
         if options.output in ("rules", "values"):
             text = values_text(values, arguments)
             return _print_alone(options, peer.configuration, rules, text)
-        found = await read_uses(api)
-        uses = [use for use in found.uses if peer.serves(use.group) or not peer.own]
+        read = await read_uses(api)
+        uses = [use for use in read.uses if peer.serves(use.group) or not peer.own]
         compared = await _compare(api, options, peer, uses) if options.compare else None
         report = MigrationReport(
             f"prometheus-adapter {peer.namespace}/{peer.name}, {peer.configuration.origin}",
@@ -96,11 +106,11 @@ async def _of_cluster(options: MigrateOptions) -> int:
             _notes(peer, arguments, resource=rules.resource),
             arguments,
             [
-                (one.name, one.owner or "the API server", _effect(one.name, peer))
-                for one in peer.apis
+                (seen_api.name, seen_api.owner or "the API server", _effect(seen_api.name, peer))
+                for seen_api in peer.apis
             ],
             by_metric(uses),
-            found.unreadable,
+            read.unreadable,
             compared,
             lost_keys(uses, built_in().metrics),
         )
@@ -112,7 +122,7 @@ async def _compare(
 ) -> Comparison:
     context, _ = trust(options.ca or Path())
     token = await token_of_controller(api)
-    async with direct() as fetcher:
+    async with direct_fetcher() as fetcher:
         host = f"{options.target_name}.{options.target_namespace}.svc"
         ours = Addressed(fetcher, options.ours or "", context, host, token)
         theirs: MetricsServer = Aggregated(api)
@@ -130,14 +140,14 @@ def _print(report: MigrationReport, options: MigrateOptions) -> int:
 
 
 def _print_alone(
-    options: MigrateOptions, found: Configuration, rules: RuleReport, values: str
+    options: MigrateOptions, configuration: Configuration, rules: RuleReport, values: str
 ) -> int:
     """Print the rules or the values alone; what they lack goes to standard error."""
-    for text in found.notes if options.output == "rules" else ():
+    for text in configuration.notes if options.output == "rules" else ():
         complain(ClientError(text))
     for row in rules.broken:
         complain(ClientError(f"{row.name}: {row.problem}"))
-    text = found.content.decode("utf-8", "replace") if options.output == "rules" else values
+    text = configuration.content.decode("utf-8", "replace") if options.output == "rules" else values
     click.echo(text, nl=not text.endswith("\n"))
     return BLOCKED if rules.broken else FINE
 
@@ -148,10 +158,10 @@ def _print_manifests(peer: PeerAdapter, options: MigrateOptions) -> int:
             f"prometheus-adapter {peer.namespace}/{peer.name} has no APIService: nothing to move"
         )
     if options.ca is None or options.output == "apiservices-before":
-        rows = before(peer)
+        rows = current_apiservices(peer)
     else:
         _, pem = trust(options.ca)
-        rows = moved(peer, options.target_namespace, options.target_name, pem)
+        rows = moved_apiservices(peer, options.target_namespace, options.target_name, pem)
     click.echo(manifests_text(rows), nl=False)
     return FINE
 

@@ -36,7 +36,7 @@ class Aggregated:
     async def get(self, path: str) -> Json:
         """See :class:`MetricsServer`."""
         answer = await self._api.page(path, MOST_BYTES)
-        return decoded(path, answer.status, answer.body, complete=answer.complete)
+        return decode_answer(path, answer.status, answer.body, complete=answer.complete)
 
 
 class Addressed:
@@ -70,23 +70,23 @@ class Addressed:
         )
         if answer.error:
             raise ClientError(f"{self._url}: {answer.error}")
-        return decoded(path, answer.status, answer.body, complete=answer.complete)
+        return decode_answer(path, answer.status, answer.body, complete=answer.complete)
 
 
-def decoded(path: str, status: int, body: bytes, *, complete: bool) -> Json:
+def decode_answer(path: str, status: int, body: bytes, *, complete: bool) -> Json:
     """Return a JSON answer; raises ClientError for an error or another answer."""
     if not complete:
         raise ClientError(f"{path}: more than {MOST_BYTES} bytes", status)
     try:
-        found: Json = msgspec.json.decode(body, type=dict)
+        answer: Json = msgspec.json.decode(body, type=dict)
     except UNREADABLE:
         if status < 400:
             raise ClientError(f"{path}: the answer is not JSON") from None
-        found = {}
+        answer = {}
     if status >= 400:
-        said = " ".join(str(found.get("message") or "")[:300].split())
-        raise ClientError(f"{status} {said}".strip(), status, str(found.get("reason") or ""))
-    return found
+        message = " ".join(str(answer.get("message") or "")[:300].split())
+        raise ClientError(f"{status} {message}".strip(), status, str(answer.get("reason") or ""))
+    return answer
 
 
 def trust(file: Path) -> tuple[ssl.SSLContext, bytes]:

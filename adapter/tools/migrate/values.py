@@ -48,7 +48,7 @@ def values_text(values: Mapping[str, Any], rows: Sequence[Taken] = ()) -> str:
     return "".join(["# values.yaml\n", *todo, yaml.safe_dump(dict(values), sort_keys=True)])
 
 
-def moved(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]:
+def moved_apiservices(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]:
     """Return the APIServices of prometheus-adapter as our release has them.
 
     Args:
@@ -77,7 +77,7 @@ def moved(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]
     return rows
 
 
-def before(peer: PeerAdapter) -> list[Json]:
+def current_apiservices(peer: PeerAdapter) -> list[Json]:
     """Return the APIServices of prometheus-adapter as they are, for the way back."""
     rows = []
     for api in peer.own:

@@ -25,13 +25,13 @@ class Columns:
 
     def cells(self, name: str) -> list[Cell]:
         """Return the cells of a column."""
-        at = self._at.get(name)
-        if at is None or not self.rows:
+        index = self._at.get(name)
+        if index is None or not self.rows:
             return [None] * len(self.rows)
         if not self._columns:
             # One pass over the rows, which lie far apart in memory.
             self._columns = list(zip(*[row.cells for row in self.rows], strict=True))
-        return list(self._columns[at])
+        return list(self._columns[index])
 
     def numbers(self, name: str) -> list[float | None]:
         """Return the numbers of a column."""
@@ -51,7 +51,7 @@ class Columns:
 
 
 @lru_cache(maxsize=65536)
-def natural(text: str | None) -> Natural:
+def natural_key(text: str | None) -> Natural:
     """Return a key that sorts n2 before n10; a missing text is last."""
     if text is None:
         return ((2, 0, ""),)

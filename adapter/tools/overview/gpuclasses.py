@@ -40,5 +40,5 @@ def silent_gpus(nodes: Columns) -> int:
 
 def count_classes(classes: Iterable[GpuClass]) -> GpuCounts:
     """Return how many devices are in each class."""
-    found: Counter[str] = Counter(classes)
-    return GpuCounts(**found)
+    counts: Counter[str] = Counter(classes)
+    return GpuCounts(**counts)

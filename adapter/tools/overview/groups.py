@@ -63,7 +63,7 @@ class CauseGroup:
         """Whether a list shows the group instead of its rows."""
         return self.count >= LEAST
 
-    def named(self) -> str:
+    def describe_names(self) -> str:
         """Return the names: ``chat/a, chat/b, chat/c and 27 more``."""
         rest = self.count - len(self.names)
         return ", ".join(self.names) + (f" and {rest} more" if rest else "")
@@ -79,7 +79,7 @@ def by_cause(rows: Sequence[CauseRow]) -> list[CauseGroup]:
     common = [_common(row) for row in rows]
     for place, row in enumerate(rows):
         places.setdefault(row.key or common[place], []).append(place)
-    groups = [_group(key, found, rows, common) for key, found in places.items()]
+    groups = [_group(key, members, rows, common) for key, members in places.items()]
     return sorted(groups, key=lambda group: (-group.count, group.rows[0]))
 
 
@@ -95,24 +95,24 @@ def _group(
 def _common(row: CauseRow) -> str:
     """Return a text without what is the row's own: its names, amounts, and how many there are."""
     namespace, _, name = row.name.rpartition("/")
-    own = {part for part in (namespace, name, row.name, *row.own) if part}
-    own |= {part.rpartition("/")[2] for part in row.own}
-    text = "".join(_tokens(row.text[:_LONGEST], own))
+    own_parts = {part for part in (namespace, name, row.name, *row.own) if part}
+    own_parts |= {part.rpartition("/")[2] for part in row.own}
+    text = "".join(_tokens(row.text[:_LONGEST], own_parts))
     while (shorter := _CLAUSE.sub(r"\g<one>", text)) != text:
         text = shorter
     text = _COUNTED.sub("", text.replace(f") and {_DIFFERS} more", ")"))
     return _PODS.sub("pods have", text)
 
 
-def _tokens(text: str, own: Collection[str]) -> Iterator[str]:
+def _tokens(text: str, own_parts: Collection[str]) -> Iterator[str]:
     for token in _TOKEN.findall(text):
-        yield _DIFFERS if _AMOUNT.fullmatch(token) or _is_own(token, own) else token
+        yield _DIFFERS if _AMOUNT.fullmatch(token) or _is_own(token, own_parts) else token
 
 
-def _is_own(token: str, own: Collection[str]) -> bool:
+def _is_own(token: str, own_parts: Collection[str]) -> bool:
     """Return whether a word is a name of the row, or of a pod of it: ``llm``, ``llm-7f9-x2k``."""
     word = token.rstrip(".")
     return any(
         word == name or word.startswith((f"{name}-", f"{name}/")) or word.endswith(f"/{name}")
-        for name in own
+        for name in own_parts
     )

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 from adapter.answers.judgement.evidence import HpaEvidence, TargetPods
 from adapter.answers.judgement.flaws import flaws_of
 from adapter.answers.judgement.judge import judge
-from adapter.answers.judgement.readings import MetricReading, leading, readings_of
+from adapter.answers.judgement.readings import MetricReading, leading_reading, readings_of
 from adapter.answers.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.answers.keda.sleep import never_wakes
-from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
+from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade_hpas
 from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
@@ -77,7 +77,7 @@ class HpaSummary:
     @property
     def leading(self) -> MetricReading | None:
         """The metric with the highest value against its target; else the first one."""
-        return leading(self.metrics)
+        return leading_reading(self.metrics)
 
     @property
     def cause(self) -> CauseRow:
@@ -119,49 +119,49 @@ def summarize(
         now: epoch seconds.
         complete: ``pods`` are not those of a label selector.
     """
-    owners = {(each.namespace, each.name): each for each in read.scaled}
+    owners = {(scaled.namespace, scaled.name): scaled for scaled in read.scaled}
     for hpa in read.hpas:
         owner = owners.get((hpa.namespace, hpa.scaled_object))
-        asked = () if owner is None else owner.triggers
+        triggers = () if owner is None else owner.triggers
         asleep = None if owner is None else never_wakes(owner)
         causes = () if asleep is None else (asleep,)
-        found = None if pods is None else _pods_of(hpa, pods)
-        labels = found.labels if found is not None else None
-        flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, asked)]
-        none = complete and pods is not None and found is None and hpa.kind == "Deployment"
+        target_pods = None if pods is None else _pods_of(hpa, pods)
+        labels = target_pods.labels if target_pods is not None else None
+        flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, triggers)]
+        none = complete and pods is not None and target_pods is None and hpa.kind == "Deployment"
         read_metrics = readings_of(hpa)
-        seen = HpaEvidence(
+        evidence = HpaEvidence(
             hpa,
             now,
             read_metrics,
-            found,
+            target_pods,
             without_pods=none,
             causes=causes,
             triggers_read=owner is not None,
             flaws=flaws,
         )
-        own = any(row.custom and row.name in _CATALOG.metrics for row in hpa.metrics)
-        yield _summary(hpa, seen, of_gpus=own or any(row.ours for row in asked))
+        ours = any(row.custom and row.name in _CATALOG.metrics for row in hpa.metrics)
+        yield _summary(hpa, evidence, of_gpus=ours or any(row.ours for row in triggers))
     made = (MadeHpa(hpa.namespace, hpa.name, hpa.scaled_object) for hpa in read.hpas)
-    for row in unmade(read.scaled, made, now):
+    for row in unmade_hpas(read.scaled, made, now):
         yield _without_hpa(row)
 
 
 def _pods_of(hpa: ShownHpa, pods: WorkloadPods) -> TargetPods | None:
     """Return the pods of a target. A ReplicaSet that a Deployment or Rollout owns has theirs."""
     kind, group, name = hpa.kind.lower(), hpa.scales.resource.group, hpa.scales.name
-    for own in (f"{kind}.{name}", f"{kind}.{group}.{name}"):
-        if (found := pods.get((hpa.namespace, own))) is not None:
-            return found
+    for target in (f"{kind}.{name}", f"{kind}.{group}.{name}"):
+        if (target_pods := pods.get((hpa.namespace, target))) is not None:
+            return target_pods
     owner = name.rpartition("-")[0]
-    owners = (f"{each}.{owner}" for each in ("deployment", "rollout") if kind == "replicaset")
+    owners = (f"{parent}.{owner}" for parent in ("deployment", "rollout") if kind == "replicaset")
     for above in owners:
-        if (found := pods.get((hpa.namespace, above))) is not None:
-            return found._replace(above=above)
+        if (target_pods := pods.get((hpa.namespace, above))) is not None:
+            return target_pods._replace(above=above)
     return None
 
 
-def _summary(hpa: ShownHpa, seen: HpaEvidence, *, of_gpus: bool) -> HpaSummary:
+def _summary(hpa: ShownHpa, evidence: HpaEvidence, *, of_gpus: bool) -> HpaSummary:
     return HpaSummary(
         hpa.namespace,
         hpa.name,
@@ -170,8 +170,8 @@ def _summary(hpa: ShownHpa, seen: HpaEvidence, *, of_gpus: bool) -> HpaSummary:
         hpa.high,
         hpa.current,
         hpa.wants,
-        judge(seen),
-        seen.metrics or (),
+        judge(evidence),
+        evidence.metrics or (),
         of_gpus=of_gpus,
     )
 
@@ -208,7 +208,7 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
     if table is None or not {*_NUMBERS, *_TEXTS} <= set(table.columns):
         return None
     by = Columns(table)
-    found = {}
+    pods = {}
     columns = (by.cells(name) for name in (*_TEXTS, *_NUMBERS))
     for row, trouble, foreign, reasons, *cells in zip(by.rows, *columns, strict=True):
         numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
@@ -216,7 +216,7 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
         if ready is None or unready is None:
             continue
         since = None if waiting is None else read_at - waiting
-        found[row.namespace, row.name] = TargetPods(
+        pods[row.namespace, row.name] = TargetPods(
             ready,
             unready,
             unscheduled or 0,
@@ -228,7 +228,7 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
             row.labels,
             reasons=str(reasons or ""),
         )
-    return found
+    return pods
 
 
 _OF_SCALER: Final = ("HPA", "State")
@@ -245,21 +245,21 @@ def with_states(table: ObjectTable, hpas: Sequence[HpaSummary]) -> ObjectTable:
         table: ``gpuworkloads``.
         hpas: what they do, with the ScaledObjects that have made none.
     """
-    at = {name: place for place, name in enumerate(table.columns)}
-    if not hpas or not {*_OF_SCALER, "Pods"} <= at.keys():
+    places = {name: place for place, name in enumerate(table.columns)}
+    if not hpas or not {*_OF_SCALER, "Pods"} <= places.keys():
         return table
     of = {(hpa.namespace, hpa.target.lower().replace("/", ".", 1)): hpa for hpa in hpas}
     rows = []
     for row in table.rows:
-        found = of.pop((row.namespace, row.name), None)
-        if found is not None and row.cells[at["State"]] is None:
-            row = _put(row, at, found)  # noqa: PLW2901 - the same row with its state
+        scaler = of.pop((row.namespace, row.name), None)
+        if scaler is not None and row.cells[places["State"]] is None:
+            row = _put(row, places, scaler)  # noqa: PLW2901 - the same row with its state
         rows.append(row)
     for (namespace, name), hpa in of.items():
         if hpa.of_gpus and not hpa.current:
             cells: list[Cell] = [None] * len(table.columns)
-            cells[0], cells[at["Pods"]] = name, 0
-            rows.append(_put(TableRow(name, namespace, {}, cells), at, hpa))
+            cells[0], cells[places["Pods"]] = name, 0
+            rows.append(_put(TableRow(name, namespace, {}, cells), places, hpa))
     return ObjectTable(table.columns, rows)
 
 

@@ -69,7 +69,7 @@ async def read_scalers(api: Api, within: str = "", *, labels: str = "") -> ReadS
     """
     path = f"{SCALEDOBJECTS}{within}/scaledobjects"
     # Not `gather`: a failure of one list would hide that the reader was cancelled meanwhile.
-    scaling = asyncio.create_task(_scaled(api, path, labels))
+    scaling = asyncio.create_task(_read_scaledobjects(api, path, labels))
     try:
         hpas, odd = await _hpas(api, within, labels)
         scaled, unread = await scaling
@@ -90,21 +90,23 @@ async def _hpas(api: Api, within: str, labels: str) -> tuple[list[ShownHpa], int
     return hpas, odd
 
 
-async def _scaled(api: Api, path: str, labels: str) -> tuple[list[SeenScaledObject], str]:
+async def _read_scaledobjects(
+    api: Api, path: str, labels: str
+) -> tuple[list[SeenScaledObject], str]:
     """Return the ScaledObjects, and why they could not be read. They hold up no HPA."""
-    found: list[SeenScaledObject] = []
+    scaled: list[SeenScaledObject] = []
     try:
         async with asyncio.timeout(_PATIENCE):
             async for rows in api.pages(path, labels=labels):
-                found += map(read_scaledobject, rows)
+                scaled += map(read_scaledobject, rows)
     except ClientError as error:
-        return [], await _unread(api, error)
+        return [], await _why_unread(api, error)
     except TimeoutError:
         return [], f"no answer within {_PATIENCE:g} s"
-    return found, ""
+    return scaled, ""
 
 
-async def _unread(api: Api, error: ClientError) -> str:
+async def _why_unread(api: Api, error: ClientError) -> str:
     """Return why ScaledObjects could not be read. Without KEDA, the API server forbids or does not
     find them."""
     if error.status == 403:

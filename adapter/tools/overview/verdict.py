@@ -75,8 +75,8 @@ def count_hpas(hpas: Sequence[HpaSummary]) -> HpaCounts:
 
 def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
     """Count the rows of ``gpupods``, cells by column."""
-    found = [(row["Why-Not"], row["Node"]) for row in rows]
-    return pod_counts([why for why, _ in found], [node for _, node in found])
+    pairs = [(row["Why-Not"], row["Node"]) for row in rows]
+    return pod_counts([why for why, _ in pairs], [node for _, node in pairs])
 
 
 def pod_counts(why_not: Sequence[Cell], nodes: Sequence[Cell]) -> PodCounts:
@@ -107,8 +107,10 @@ def verdict(
     counts = None if hpas is None else count_hpas(hpas)
     if counts is None and pods is None and gpus is None and not silent:
         return ClusterVerdict("waiting", "Nothing has been read yet.", price=price)
-    if not (silent or any(found.total for found in (counts, pods, gpus) if found is not None)):
-        return ClusterVerdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
+    if not (silent or any(tally.total for tally in (counts, pods, gpus) if tally is not None)):
+        return ClusterVerdict(
+            "empty", _describe_absence(counts, pods, gpus), counts, pods, gpus, price
+        )
     bad, warnings, notes = _hpas(counts, "bad"), _hpas(counts, "warning"), _hpas(counts, "off")
     if pods is not None:
         warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
@@ -121,7 +123,7 @@ def verdict(
         gpus = gpus._replace(unmeasured=gpus.unmeasured + silent)
     warnings += _some(silent, 0, "GPU", _UNREPORTED.format("is"), _UNREPORTED.format("are"))
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
-    parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
+    parts = bad + warnings + ([] if bad or warnings else _describe_fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
     return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
 
@@ -148,7 +150,7 @@ def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
     return [f"{amount} {noun} {one}" if amount == 1 else f"{amount} {noun}s {more}"]
 
 
-def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
+def _describe_fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
     parts = []
     if hpas is not None and (works := sum(n for row, n in hpas.rows() if row.level == "good")):
         noun = hpas.noun
@@ -160,7 +162,9 @@ def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
     return parts
 
 
-def _nothing(hpas: HpaCounts | None, pods: PodCounts | None, gpus: GpuCounts | None) -> str:
+def _describe_absence(
+    hpas: HpaCounts | None, pods: PodCounts | None, gpus: GpuCounts | None
+) -> str:
     """Return what is not there; what could not be read is not mentioned."""
     names = [(gpus, "GPU"), (pods, "GPU pod"), (hpas, "HPA")]
-    return f"There is no {' and no '.join(name for found, name in names if found is not None)}."
+    return f"There is no {' and no '.join(name for tally, name in names if tally is not None)}."

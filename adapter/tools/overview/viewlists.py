@@ -37,11 +37,11 @@ async def read_view_list(
     Raises:
         ClientError: it cannot be read, or the server is of a release without one of the columns.
     """
-    found = await api.table(f"{VIEW}{within}/{name}", labels=labels, numbers=True)
-    columns = set(found.columns)
+    table = await api.table(f"{VIEW}{within}/{name}", labels=labels, numbers=True)
+    columns = set(table.columns)
     if lost := [column for column in _EXPECTED[name] if column not in columns]:
         raise ClientError(
             f"{name} has no column {', '.join(lost)}: the adapter in the cluster and this command "
             f"are of different releases; install the same release of both; server: {api.origin}"
         )
-    return found
+    return table

@@ -62,44 +62,44 @@ def compare(
 
     The replay starts with the recorded replicas, and then goes on with its own.
     """
-    found = Agreement()
+    agreement = Agreement()
     state, replicas = HpaState(), None
-    for sync, later in zip(syncs, _later(syncs), strict=True):
+    for sync, later in zip(syncs, _later_statuses(syncs), strict=True):
         if sync.first or replicas is None:
             state, replicas = HpaState(), sync.seen.replicas
-        seen = replace(sync.seen, replicas=replicas)
-        decision, after = decide(spec, state, seen, sync.time, controller)
+        observation = replace(sync.seen, replicas=replicas)
+        decision, after = decide(spec, state, observation, sync.time, controller)
         wanted = later.replicas if sync.desired is None else sync.desired
         if wanted is not None and decision.desired != wanted:
             # Syncs that changed nothing are known to within half a period.
             half = max(controller.sync_period / 2, sync.within, later.within)
             for shift in (-WRITTEN, WRITTEN, -half, half):
                 now = sync.time + shift
-                other, then = decide(spec, state, seen, now, controller)
+                other, then = decide(spec, state, observation, now, controller)
                 if other.desired == wanted:
                     decision, after = other, then
-                    found.edges += sync.desired is not None
+                    agreement.edges += sync.desired is not None
                     break
         state, replicas = after, decision.desired
         if sync.desired is not None:
-            found.note(sync.time, replicas, sync.desired)
-            found.checked += sync.exact is not None
-            found.exact += bool(sync.exact)
-    return found
+            agreement.note(sync.time, replicas, sync.desired)
+            agreement.checked += sync.exact is not None
+            agreement.exact += bool(sync.exact)
+    return agreement
 
 
-def _later(syncs: Sequence[RecordedSync]) -> list[_Seen]:
+def _later_statuses(syncs: Sequence[RecordedSync]) -> list[_Seen]:
     """Return the replicas of the next status for each sync whose own status is not known.
 
     A store has the statuses at its scrapes. The controller may have decided in between, and the
     next status shows the replicas after that.
     """
-    found = []
-    known = nothing = _Seen(None, 0.0)
+    statuses = []
+    status = nothing = _Seen(None, 0.0)
     for sync in reversed(syncs):
-        found.append(nothing if sync.desired is not None else known)
+        statuses.append(nothing if sync.desired is not None else status)
         if sync.desired is not None:
-            known = _Seen(sync.seen.replicas, sync.within) if sync.within else nothing
+            status = _Seen(sync.seen.replicas, sync.within) if sync.within else nothing
         if sync.first:
-            known = nothing
-    return found[::-1]
+            status = nothing
+    return statuses[::-1]

@@ -54,12 +54,12 @@ class Defects:
 
     def add(self, stretch: Stretch) -> None:
         """Add a stretch. Those of one reason are added in the order of time."""
-        known = self._by_reason.setdefault(stretch.reason, [])
-        if known and known[-1].about == stretch.about and stretch.start <= known[-1].end:
-            end = max(known[-1].end, stretch.end)
-            known[-1] = known[-1]._replace(end=end)
-        elif len(known) < MOST:
-            known.append(stretch)
+        spans = self._by_reason.setdefault(stretch.reason, [])
+        if spans and spans[-1].about == stretch.about and stretch.start <= spans[-1].end:
+            end = max(spans[-1].end, stretch.end)
+            spans[-1] = spans[-1]._replace(end=end)
+        elif len(spans) < MOST:
+            spans.append(stretch)
         else:
             self.more[stretch.reason] += 1
 
@@ -71,16 +71,16 @@ class Defects:
     def lines(self) -> Iterator[str]:
         """Yield a line of text for each reason."""
         for reason, some in self._by_reason.items():
-            said = _TEXTS.get(reason, f"pods without a value ({reason})")
-            long = [each for each in some if each.end - each.start >= _SHORT or reason in _POINTS]
-            shown = [_text(each) for each in long[:_SHOWN]]
+            text = _TEXTS.get(reason, f"pods without a value ({reason})")
+            long = [span for span in some if span.end - span.start >= _SHORT or reason in _POINTS]
+            shown = [_text(span) for span in long[:_SHOWN]]
             rest = len(some) - len(shown) + self.more[reason]
             if rest:
-                seconds = sum(each.end - each.start for each in some)
+                seconds = sum(span.end - span.start for span in some)
                 more = "more" if shown else count(rest, "time")
                 shown.append(f"{rest} {more}" if shown else more)
-                said += f" for {age(seconds)} in all" if reason not in _POINTS else ""
-            yield f"{said}: {', '.join(shown)}"
+                text += f" for {age(seconds)} in all" if reason not in _POINTS else ""
+            yield f"{text}: {', '.join(shown)}"
 
 
 _POINTS: Final = frozenset((OTHER_NAME, RESET, CLOCK, "damaged"))
@@ -99,9 +99,9 @@ def _minute(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def covered(stretch: Stretch, others: Sequence[Stretch]) -> bool:
+def is_covered(stretch: Stretch, others: Sequence[Stretch]) -> bool:
     """Return whether one of the others is about most of a stretch's time."""
     half = (stretch.end - stretch.start) / 2
     return any(
-        min(stretch.end, each.end) - max(stretch.start, each.start) > half for each in others
+        min(stretch.end, other.end) - max(stretch.start, other.start) > half for other in others
     )

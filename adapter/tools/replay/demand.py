@@ -58,22 +58,22 @@ def demands(
         index: of the metric, among those of the HPA.
         highest: the highest value that a pod can have, in thousandths; None if there is none.
     """
-    found = []
+    work = []
     for sync in syncs:
         values = sync.seen.values[index]
-        known = values if isinstance(values, Mapping) else {}
+        by_pod = values if isinstance(values, Mapping) else {}
         alive = [pod for pod in sync.pods if not pod.deleting and not pod.finished]
         live = {pod.ref.name for pod in alive}
-        lacking = sum(pod.ready and pod.ref.name not in known for pod in alive)
-        counted = [value for name, value in known.items() if name in live]
+        lacking = sum(pod.ready and pod.ref.name not in by_pod for pod in alive)
+        counted = [value for name, value in by_pod.items() if name in live]
         total = sum(counted) if counted else None
         full = (
             highest is not None
             and total is not None
             and total >= SATURATED * highest * len(counted)
         )
-        found.append(RecordedDemand(sync.time, total, len(counted), full, sync.first, lacking))
-    return found
+        work.append(RecordedDemand(sync.time, total, len(counted), full, sync.first, lacking))
+    return work
 
 
 def require_demand(

@@ -47,10 +47,10 @@ def outage_of(
         ClientError: the recording does not have that time.
         RecordingError: the recording cannot be read.
     """
-    start = _steepest(work, failure.seconds) if failure.start is None else failure.start
+    start = _steepest_rise(work, failure.seconds) if failure.start is None else failure.start
     end = start + failure.seconds
     if not work[0].time <= start < end <= work[-1].time:
-        first, last = (datetime.fromtimestamp(each.time, UTC) for each in (work[0], work[-1]))
+        first, last = (datetime.fromtimestamp(demand.time, UTC) for demand in (work[0], work[-1]))
         fix = "give a shorter time" if failure.start is None else "give a time in between"
         begun = f" from {datetime.fromtimestamp(start, UTC):%F %H:%M} on"
         begun = begun if failure.start is not None else ""
@@ -60,28 +60,30 @@ def outage_of(
         )
     if failure.kind == ADAPTER:
         return BlindTime(start, start, end)
-    events = _without(recording.events(), serves=failure.kind == SERVER, start=start, end=end)
+    events = _drop_pages(recording.events(), serves=failure.kind == SERVER, start=start, end=end)
     whole = {sync.time: sync.seen.values[index] for sync in syncs if start <= sync.time < end}
-    blind = seen = None
+    blind = sighted = None
     differs = False
     for sync in Syncs(spec, period).of(events):
         if sync.time < start:
             continue
-        known = _sees(sync, index)
+        sees = _sees(sync, index)
         differs = differs or (sync.time < end and whole.get(sync.time) != sync.seen.values[index])
-        if blind is None and not known:
+        if blind is None and not sees:
             blind = sync.time
-        if known and sync.time >= end:
-            seen = sync.time
+        if sees and sync.time >= end:
+            sighted = sync.time
             break
     if not differs:  # the pages that fail are others than those of the metric
         return BlindTime(start, start, start)
     # Without a sync that has no value, old values bridge all of the time.
-    seen = work[-1].time if seen is None else seen
-    return BlindTime(start, seen if blind is None else min(blind, seen), seen)
+    sighted = work[-1].time if sighted is None else sighted
+    return BlindTime(start, sighted if blind is None else min(blind, sighted), sighted)
 
 
-def _without(events: Iterable[Event], *, serves: bool, start: float, end: float) -> Iterator[Event]:
+def _drop_pages(
+    events: Iterable[Event], *, serves: bool, start: float, end: float
+) -> Iterator[Event]:
     for event in events:
         missing = isinstance(event, PageRead) and event.result.serves == serves
         if not (missing and start <= event.time < end):
@@ -93,7 +95,7 @@ def _sees(sync: RecordedSync, index: int) -> bool:
     return isinstance(values, Mapping) and bool(values)
 
 
-def _steepest(work: Sequence[RecordedDemand], seconds: float) -> float:
+def _steepest_rise(work: Sequence[RecordedDemand], seconds: float) -> float:
     """Return the time of a sync after which the demand rises most within the failure.
 
     Of several, it is the last: a rise at the end of the failure would hardly show.
@@ -101,14 +103,14 @@ def _steepest(work: Sequence[RecordedDemand], seconds: float) -> float:
     best, rise = work[0].time, -1
     falling: deque[RecordedDemand] = deque()
     """Of the syncs within ``seconds`` after the present one, those that no later one exceeds."""
-    for each in reversed(work):
-        while falling and falling[0].time > each.time + seconds:
+    for demand in reversed(work):
+        while falling and falling[0].time > demand.time + seconds:
             falling.popleft()
-        if each.total is None:
+        if demand.total is None:
             continue
-        while falling and (falling[-1].total or 0) <= each.total:
+        while falling and (falling[-1].total or 0) <= demand.total:
             falling.pop()
-        falling.append(each)
-        if each.time + seconds <= work[-1].time and (falling[0].total or 0) - each.total > rise:
-            best, rise = each.time, (falling[0].total or 0) - each.total
+        falling.append(demand)
+        if demand.time + seconds <= work[-1].time and (falling[0].total or 0) - demand.total > rise:
+            best, rise = demand.time, (falling[0].total or 0) - demand.total
     return best

@@ -24,7 +24,7 @@ _PODS: Final = 110
 class NoHeadroom:
     """No headroom: the autoscaler starts when a pod is pending."""
 
-    def headroom(self, seen: NodeMoment) -> int:
+    def headroom(self, moment: NodeMoment) -> int:
         """See the port."""
         return 0
 
@@ -35,7 +35,7 @@ class FixedHeadroom:
     def __init__(self, pods: int) -> None:
         self._pods = pods
 
-    def headroom(self, seen: NodeMoment) -> int:
+    def headroom(self, moment: NodeMoment) -> int:
         """See the port."""
         return self._pods
 
@@ -46,9 +46,9 @@ class ShareOfPods:
     def __init__(self, share: float) -> None:
         self._share = share
 
-    def headroom(self, seen: NodeMoment) -> int:
+    def headroom(self, moment: NodeMoment) -> int:
         """See the port."""
-        return math.ceil(self._share * (seen.bound + seen.pending))
+        return math.ceil(self._share * (moment.bound + moment.pending))
 
 
 class PlannedHeadroom:
@@ -86,37 +86,37 @@ class PlannedHeadroom:
         self._boots = replace(self._free, name="booting", ready=False)
         self._pools = {_POOL: Pool(_POOL, example=self._free)}
 
-    def headroom(self, seen: NodeMoment) -> int:
+    def headroom(self, moment: NodeMoment) -> int:
         """See the port."""
-        if seen.load is not None:
-            self._history = learn(self._history, DemandPoint(seen.now, seen.load))
-            self._known_at = seen.now
+        if moment.load is not None:
+            self._history = learn(self._history, DemandPoint(moment.now, moment.load))
+            self._known_at = moment.now
         demand = Demand(
             _WORKLOAD,
             self._shape,
-            seen.bound,
-            seen.pending,
-            seen.wanted,
+            moment.bound,
+            moment.pending,
+            moment.wanted,
             self._most,
-            load=seen.load,
+            load=moment.load,
             tolerance=self._tolerance,
             history=self._history,
             known_at=self._known_at,
         )
-        held = (self._held,) if self._held is not None else ()
-        capacity = Capacity(self._nodes(seen), self._pools, held)
-        (order,) = plan((demand,), capacity, self._limits, seen.now).orders
+        headroom = (self._held,) if self._held is not None else ()
+        capacity = Capacity(self._nodes(moment), self._pools, headroom)
+        (order,) = plan((demand,), capacity, self._limits, moment.now).orders
         self._held = Headroom(
             _WORKLOAD.namespace, self._shape, order.replicas, order.pods, order.needed_at
         )
         return order.replicas
 
-    def _nodes(self, seen: NodeMoment) -> tuple[PoolNode, ...]:
-        whole, rest = divmod(seen.bound, self._slots)
-        used = (self._with(self._slots),) * whole + (self._with(rest),) * (rest > 0)
-        free = (self._free,) * (seen.nodes - len(used))
-        return used + free + (self._boots,) * seen.booting
+    def _nodes(self, moment: NodeMoment) -> tuple[PoolNode, ...]:
+        whole, rest = divmod(moment.bound, self._slots)
+        used = (self._node_with(self._slots),) * whole + (self._node_with(rest),) * (rest > 0)
+        free = (self._free,) * (moment.nodes - len(used))
+        return used + free + (self._boots,) * moment.booting
 
-    def _with(self, pods: int) -> PoolNode:
+    def _node_with(self, pods: int) -> PoolNode:
         used = {name: milli * pods for name, milli in self._shape.requests}
         return replace(self._free, name=f"with {pods}", used=used)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from adapter.hpa import HpaSpec, ManifestError, from_manifest
 from adapter.tools.client.access import Api, Json, cluster
 from adapter.tools.client.errors import ClientError, odd_answers
-from adapter.tools.client.naming import named
+from adapter.tools.client.naming import read_named
 from adapter.tools.client.options import identity
 from adapter.tools.explain.scaletarget import HPAS
 from apiservice.runtime.yamltext import YamlError, documents
@@ -30,18 +30,18 @@ def read_hpa(given: Mapping[str, Any]) -> Json:
     Raises:
         ClientError: there is none, or it cannot be read.
     """
-    namespace, name = _named(given)
+    namespace, name = _parse_name(given)
     if given["filename"] is None:
-        return asyncio.run(_one(given, namespace, name))
-    hpas = _in_file(given["filename"], namespace)
-    found = [row for row in _of(namespace, hpas) if row["metadata"]["name"] == name]
+        return asyncio.run(_read_from_cluster(given, namespace, name))
+    hpas = _list_from_file(given["filename"], namespace)
+    matches = [row for row in _filter_namespace(namespace, hpas) if row["metadata"]["name"] == name]
     where = f"{namespace}/{name}" if namespace else name
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ClientError(
-            f"{given['filename']} has {len(found)} HPAs {where}: leave one, or name its namespace"
+            f"{given['filename']} has {len(matches)} HPAs {where}: leave one, or name its namespace"
         )
-    if found:
-        return found[0]
+    if matches:
+        return matches[0]
     others = ", ".join(f"{row['metadata']['namespace']}/{row['metadata']['name']}" for row in hpas)
     raise ClientError(
         f"{given['filename']} has no HPA {where}: it has {others[:_SHOWN] or 'no HPA'}"
@@ -58,13 +58,13 @@ def read_hpas(given: Mapping[str, Any]) -> list[Json]:
         return [read_hpa(given)]
     namespace = given["namespace"]
     if given["filename"] is None:
-        found, namespace = asyncio.run(_all(given, namespace))
+        hpas, namespace = asyncio.run(_list_from_cluster(given, namespace))
     else:
-        found = _of(namespace, _in_file(given["filename"], namespace))
-    if not found:
+        hpas = _filter_namespace(namespace, _list_from_file(given["filename"], namespace))
+    if not hpas:
         where = f" in namespace {namespace}" if namespace else ""
         raise ClientError(f"there is no HPA{where}: name a namespace that has some with -n")
-    return sorted(found, key=lambda row: (row["metadata"]["namespace"], row["metadata"]["name"]))
+    return sorted(hpas, key=lambda row: (row["metadata"]["namespace"], row["metadata"]["name"]))
 
 
 def spec_of(manifest: Json) -> HpaSpec:
@@ -75,7 +75,7 @@ def spec_of(manifest: Json) -> HpaSpec:
         raise ClientError(f"the HPA's manifest cannot be used: {error}") from None
 
 
-def _named(given: Mapping[str, Any]) -> tuple[str, str]:
+def _parse_name(given: Mapping[str, Any]) -> tuple[str, str]:
     namespace, _, name = given["name"].rpartition("/")
     if namespace and given["namespace"] not in ("", namespace):
         raise ClientError(
@@ -106,24 +106,24 @@ async def _cluster(given: Mapping[str, Any], namespace: str) -> AsyncIterator[Ap
         ) from None
 
 
-async def _one(given: Mapping[str, Any], namespace: str, name: str) -> Json:
+async def _read_from_cluster(given: Mapping[str, Any], namespace: str, name: str) -> Json:
     async with _cluster(given, namespace) as api:
         with odd_answers():
-            found = await named(api, "HPA", HPAS, _PLURAL, name)
-    return {"apiVersion": "autoscaling/v2", "kind": _KIND, **found}
+            hpa = await read_named(api, "HPA", HPAS, _PLURAL, name)
+    return {"apiVersion": "autoscaling/v2", "kind": _KIND, **hpa}
 
 
-async def _all(given: Mapping[str, Any], namespace: str) -> tuple[list[Json], str]:
+async def _list_from_cluster(given: Mapping[str, Any], namespace: str) -> tuple[list[Json], str]:
     async with _cluster(given, namespace) as api:
         with odd_answers():
             path = f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/{_PLURAL}"
-            found = await api.list(path)
-            return [{"apiVersion": "autoscaling/v2", "kind": _KIND, **row} for row in found], (
+            rows = await api.list(path)
+            return [{"apiVersion": "autoscaling/v2", "kind": _KIND, **row} for row in rows], (
                 api.namespace
             )
 
 
-def _of(namespace: str, hpas: list[Json]) -> list[Json]:
+def _filter_namespace(namespace: str, hpas: list[Json]) -> list[Json]:
     """Return the HPAs of the namespace, or all if it is empty."""
     return [row for row in hpas if namespace in ("", row["metadata"]["namespace"])]
 
@@ -136,7 +136,7 @@ def _objects(document: Any) -> list[Json]:
     ]
 
 
-def _in_file(path: Path, namespace: str) -> list[Json]:
+def _list_from_file(path: Path, namespace: str) -> list[Json]:
     """Return the HPAs of a file; one that names no namespace is of the given one."""
     try:
         every = documents(path.read_bytes())
@@ -144,11 +144,11 @@ def _in_file(path: Path, namespace: str) -> list[Json]:
         raise ClientError(f"{path} cannot be read: {error.strerror}") from None
     except YamlError as error:
         raise ClientError(f"{path} cannot be read as YAML: {error}") from None
-    found = []
+    hpas = []
     for row in chain.from_iterable(map(_objects, every)):
         meta = row.get("metadata") if row.get("kind") == _KIND else None
         if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
             continue
         of = str(meta.get("namespace") or namespace or "default")
-        found.append({**row, "metadata": {**meta, "namespace": of}})
-    return found
+        hpas.append({**row, "metadata": {**meta, "namespace": of}})
+    return hpas

@@ -17,7 +17,7 @@ from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.sources.errors import SourceError
 from adapter.server.recording.events import Recording
 from adapter.server.recording.reader import RecordingReader
-from adapter.server.recording.settings import recorded
+from adapter.server.recording.settings import dump_settings
 from adapter.server.serve.build import prometheus_options, query_groups
 from adapter.server.serve.ownmetrics import rows
 from adapter.tools.client.errors import ClientError
@@ -70,7 +70,7 @@ def check_inputs(given: Mapping[str, Any]) -> None:
                 f"{', or name a folder with --from' if others else ''}"
             )
     if folder:
-        _loaded(given, _SCRAPED)
+        _load_settings(given, _SCRAPED)
 
 
 def recording_of(given: Mapping[str, Any], spec: HpaSpec, *, latencies: bool = False) -> Recording:
@@ -87,15 +87,15 @@ def recording_of(given: Mapping[str, Any], spec: HpaSpec, *, latencies: bool = F
     source = given["source"]
     if source is None:
         return StoreRecording(_range(given, spec, latencies=latencies), spec)
-    return _saved(given) if source.is_dir() else RecordingReader(source)
+    return _saved_pages(given) if source.is_dir() else RecordingReader(source)
 
 
-def _saved(given: Mapping[str, Any]) -> SavedPages:
+def _saved_pages(given: Mapping[str, Any]) -> SavedPages:
     def settings(interval: float) -> Mapping[str, Any]:
         apart = given["scrape_interval"] or max(1.0, interval)
-        return recorded(_loaded(given, {**_SCRAPED, "source.scrape.interval": apart}))
+        return dump_settings(_load_settings(given, {**_SCRAPED, "source.scrape.interval": apart}))
 
-    first = _loaded(given, _SCRAPED)
+    first = _load_settings(given, _SCRAPED)
     decoder = PodDecoder(GpuResources(first.cluster.gpu_resources))
     return SavedPages(given["source"], settings, _catalog(first), decoder)
 
@@ -129,7 +129,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec, *, latencies: bool) -> Store
         start=start,
         end=end,
         names=names,
-        settings=recorded(settings),
+        settings=dump_settings(settings),
         scrape_interval=settings.source.prometheus.scrape_interval,
         resources=ResourceNames(GpuResources(settings.cluster.gpu_resources)),
         exact=exact,
@@ -153,15 +153,15 @@ def _store_settings(given: Mapping[str, Any]) -> Settings:
         "source.prometheus.url": given["store"],
         "source.prometheus.scrape_interval": given["scrape_interval"],
     }
-    return _loaded(given, flags)
+    return _load_settings(given, flags)
 
 
-def _loaded(given: Mapping[str, Any], flags: Mapping[str, object]) -> Settings:
+def _load_settings(given: Mapping[str, Any], flags: Mapping[str, object]) -> Settings:
     try:
         return load(given["config"], flags)
     except ConfigError as error:
-        said = "; ".join(error.problems)
-        raise ClientError(said.replace("--prometheus-url", "--from-prometheus")) from None
+        text = "; ".join(error.problems)
+        raise ClientError(text.replace("--prometheus-url", "--from-prometheus")) from None
 
 
 def _reject_queries(

@@ -61,13 +61,13 @@ def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
         return "recommended"
     if a_day(run, run.outcome.over) > allowed:
         return f"more than {age(allowed)} a day over the limit"
-    if run is judgement.best and not unknown(run):
+    if run is judgement.best and not has_unknown_demand(run):
         share = f", but {_share(judgement.lacking)} of the demand has no value"
         return f"cheapest within the limit{share if judgement.lacking else ''}"
     return ""
 
 
-def unknown(run: VariantRun) -> bool:
+def has_unknown_demand(run: VariantRun) -> bool:
     """Return whether too much of the demand is unknown to judge a run."""
     return run.outcome.unknown > _UNKNOWN * run.outcome.seconds
 
@@ -101,7 +101,7 @@ def _doubts(study: Study) -> list[str]:
         )
     if not study.gpus:
         doubts.append("GPU-hours are not known: no pod of the recording requests a GPU")
-    if unknown(study.runs[0]):
+    if has_unknown_demand(study.runs[0]):
         doubts.append(
             f"the demand is unknown for {age(now.unknown)}: no pod had a value; `explain` says why"
         )

@@ -12,7 +12,7 @@ from adapter.tools.client.access import Json
 from apiservice.wire.quantity import format_milli
 
 
-def changed(manifest: Json, made: HpaSpec, old_metric: str = "") -> Json:
+def with_settings(manifest: Json, made: HpaSpec, old_metric: str = "") -> Json:
     """Return a manifest with the settings of ``made``.
 
     Args:
@@ -35,10 +35,10 @@ def changed(manifest: Json, made: HpaSpec, old_metric: str = "") -> Json:
     if down is not None:
         behavior = spec.setdefault("behavior", {})
         behavior.setdefault("scaleDown", {})["stabilizationWindowSeconds"] = round(down)
-    return _whole(manifest, made, spec)
+    return _hpa_manifest(manifest, made, spec)
 
 
-def promised(manifest: Json, made: HpaSpec) -> Json:
+def with_promise(manifest: Json, made: HpaSpec) -> Json:
     """Return a manifest that scales on a promise, instead of on metrics of type Pods.
 
     Args:
@@ -48,14 +48,14 @@ def promised(manifest: Json, made: HpaSpec) -> Json:
     spec: dict[str, Any] = copy.deepcopy(manifest["spec"])
     spec["minReplicas"], spec["maxReplicas"] = made.min_replicas, made.max_replicas
     metric = made.metrics[0]
-    named = {"name": metric.name, "selector": metric.selector}
+    identifier = {"name": metric.name, "selector": metric.selector}
     target = {"type": "AverageValue", "averageValue": format_milli(metric.target.milli)}
-    row = {"type": "Pods", "pods": {"metric": named, "target": target}}
+    row = {"type": "Pods", "pods": {"metric": identifier, "target": target}}
     spec["metrics"] = [row, *(old for old in spec["metrics"] if old.get("type") != metric.kind)]
-    return _whole(manifest, made, spec)
+    return _hpa_manifest(manifest, made, spec)
 
 
-def _whole(manifest: Json, made: HpaSpec, spec: dict[str, Any]) -> Json:
+def _hpa_manifest(manifest: Json, made: HpaSpec, spec: dict[str, Any]) -> Json:
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -64,6 +64,6 @@ def _whole(manifest: Json, made: HpaSpec, spec: dict[str, Any]) -> Json:
     }
 
 
-def written(manifest: Json) -> str:
+def format_yaml(manifest: Json) -> str:
     """Return a manifest as YAML."""
     return yaml.safe_dump(manifest, sort_keys=False)

@@ -109,7 +109,7 @@ def _fields(catalog: Catalog, metrics: Iterable[str]) -> set[str]:
 
 
 def _names(catalog: Catalog, fields: Collection[str]) -> set[str]:
-    return {each.series for each in catalog.spellings.values() if each.field.name in fields}
+    return {row.series for row in catalog.spellings.values() if row.field.name in fields}
 
 
 def selector(
@@ -135,7 +135,7 @@ def _text(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def sanitized(resource: str) -> str:
+def sanitize_name(resource: str) -> str:
     """Return a resource's name, or the literal part of a pattern, as kube-state-metrics writes it.
 
     The source is ``sanitizeLabelName`` of its package ``internal/store``.
@@ -155,7 +155,7 @@ class ResourceNames:
         self._patterns = list(map(_start, resources.patterns))
         self._known = sorted(
             {*self._patterns, *map(_start, NAME_FORMS)},
-            key=lambda each: (not each[1], len(each[0])),
+            key=lambda pattern: (not pattern[1], len(pattern[0])),
             reverse=True,
         )
 
@@ -163,17 +163,18 @@ class ResourceNames:
     def matchers(self) -> list[str]:
         """Regular expressions of the names that kube-state-metrics writes."""
         return [
-            sanitized(text) + (".*" if open_ended else "") for text, open_ended in self._patterns
+            sanitize_name(text) + (".*" if open_ended else "")
+            for text, open_ended in self._patterns
         ]
 
     def find(self, written: str) -> str | None:
         """Return the resource's name; None if it is not one of a GPU."""
-        name = self._spelled(written)
+        name = self._find_spelling(written)
         return name if name is not None and self._resources.is_gpu(name) else None
 
-    def _spelled(self, written: str) -> str | None:
-        for text, open_ended in sorted(self._known, key=lambda each: each[1]):
-            start = sanitized(text)
+    def _find_spelling(self, written: str) -> str | None:
+        for text, open_ended in sorted(self._known, key=lambda pattern: pattern[1]):
+            start = sanitize_name(text)
             if written == start and text[-1:] not in "-.":
                 return text
             if open_ended and written.startswith(start):
@@ -190,24 +191,26 @@ def _start(pattern: str) -> tuple[str, bool]:
     return pattern.partition("*")[0], "*" in pattern
 
 
-def lacking(found: Collection[str], spec: HpaSpec, names: NeededSeries) -> str:
+def describe_missing_series(
+    series_names: Collection[str], spec: HpaSpec, names: NeededSeries
+) -> str:
     """Return what a store does not have, and the fix; empty if it has all that is needed.
 
     Args:
-        found: the names of the series that it has.
+        series_names: of the series that it has.
         spec: the HPA.
         names: of the exporters' series.
     """
-    if not {DESIRED, CURRENT} <= set(found):
+    if not {DESIRED, CURRENT} <= set(series_names):
         return f"{DESIRED} of HPA {spec.namespace}/{spec.name}: check the name, and {_STATE}"
     above = spec.target.kind if spec.target else ""
     owners = (OWNERS,) if above in _OVER_REPLICASETS else ()
     for name in (INFO, PHASE, READY, CREATED, *owners):
-        if name not in found:
+        if name not in series_names:
             return f"{name} of namespace {spec.namespace}: {_STATE}"
-    if names.of_gpus and REQUESTS not in found:
+    if names.of_gpus and REQUESTS not in series_names:
         return f"{REQUESTS} of a GPU: {_STATE} (a GPU of a resource claim has no such series)"
-    if not set(names.own).intersection(found):
+    if not set(names.own).intersection(series_names):
         some = ", ".join(names.own[:3])
         return (
             f"sample of {some} or their other names: let it scrape the exporters, and check "

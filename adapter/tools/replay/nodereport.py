@@ -64,7 +64,7 @@ def node_basis(study: NodeStudy) -> Iterator[str]:
 def node_json(study: NodeStudy, gpu_hour: float | None) -> Json:
     """Return the same for programs."""
     physics = study.physics
-    found: Json = {
+    body: Json = {
         "nodeBootSeconds": physics.boot,
         "nodeUnneededSeconds": physics.unneeded,
         "podsPerNode": physics.slots,
@@ -73,25 +73,25 @@ def node_json(study: NodeStudy, gpu_hour: float | None) -> Json:
         "headroom": [_run(run, gpu_hour) for run in study.runs],
     }
     if study.recorded is not None:
-        found["recorded"] = _pending(study.recorded)
-    return found
+        body["recorded"] = _waits_json(study.recorded)
+    return body
 
 
 def _run(run: NodeRun, gpu_hour: float | None) -> Json:
     hours = run.gpu_seconds / 3600
-    found: Json = {
+    body: Json = {
         "headroom": run.tried.text,
         "nodeGpuHours": hours,
         "lowestNodes": run.lowest,
         "highestNodes": run.highest,
-        **_pending(run.waits),
+        **_waits_json(run.waits),
     }
     if gpu_hour is not None:
-        found["cost"] = hours * gpu_hour
-    return found
+        body["cost"] = hours * gpu_hour
+    return body
 
 
-def _pending(waits: PodWaits) -> Json:
+def _waits_json(waits: PodWaits) -> Json:
     return {
         "waitedPodSeconds": waits.seconds,
         "longestWaitSeconds": waits.longest,

@@ -28,7 +28,7 @@ from adapter.tools.replay.options import FORECAST, PODS, SHARE, TriedHeadroom
 from adapter.tools.replay.outcome import GAP
 from adapter.tools.replay.simulation import (
     SimulatedWorld,
-    checked,
+    check_replicas,
     pod_states,
     shown_value,
     values_of,
@@ -119,7 +119,7 @@ def study_nodes(
     ]
     period = world.controller.sync_period
     unknown = sum(span or 0.0 for demand, span in _spans(work, period) if demand.total is None)
-    return NodeStudy(runs, _recorded(syncs, period), options.physics, whole, unknown)
+    return NodeStudy(runs, _recorded_waits(syncs, period), options.physics, whole, unknown)
 
 
 class _ReplayedHpa:
@@ -144,23 +144,27 @@ class _ReplayedHpa:
 
     def sync(self, bound: int, pending: int, load: float | None, now: float) -> int:
         """See the port."""
-        seen = self._seen(bound, pending, load)
-        decision, self._state = decide(self._spec, self._state, seen, now, self._world.controller)
-        return checked(decision.desired, self._spec)
+        observation = self._observe_pods(bound, pending, load)
+        decision, self._state = decide(
+            self._spec, self._state, observation, now, self._world.controller
+        )
+        return check_replicas(decision.desired, self._spec)
 
-    def wanted(self, bound: int, pending: int, load: float | None) -> tuple[int, float] | None:
+    def propose_replicas(
+        self, bound: int, pending: int, load: float | None
+    ) -> tuple[int, float] | None:
         """See the port."""
-        seen = self._seen(bound, pending, load)
-        metric, values = self._spec.metrics[0], seen.values[0]
+        observation = self._observe_pods(bound, pending, load)
+        metric, values = self._spec.metrics[0], observation.values[0]
         try:
-            found = propose_by(metric, values, seen, self._spec.namespace, self._rules)
+            proposed = propose_by(metric, values, observation, self._spec.namespace, self._rules)
         except InvalidMetricError:
             return None
-        return max(found.replicas, self._spec.min_replicas), found.exact
+        return max(proposed.replicas, self._spec.min_replicas), proposed.exact
 
-    def _seen(self, bound: int, pending: int, load: float | None) -> Observation:
-        each = round(load) // bound if load is not None and bound else None
-        shown = shown_value(each, self._world)
+    def _observe_pods(self, bound: int, pending: int, load: float | None) -> Observation:
+        per_pod = round(load) // bound if load is not None and bound else None
+        shown = shown_value(per_pod, self._world)
         states = pod_states(bound, bound + pending)
         return Observation(bound + pending, states, (values_of(shown, bound),))
 
@@ -193,7 +197,7 @@ def _run(
             continue
         waited += span * len(nodes.waiting)
         bill += span * nodes.nodes * physics.slots * gpus
-    waits = [each for each in nodes.waits if each > 0]
+    waits = [wait for wait in nodes.waits if wait > 0]
     return NodeRun(
         tried,
         PodWaits(waited, max(waits, default=0.0), len(waits)),
@@ -237,7 +241,7 @@ def _policy(
     return PlannedHeadroom(limits, most, begin, tolerance, gpus=gpus, slots=physics.slots)
 
 
-def _recorded(syncs: Sequence[RecordedSync], period: float) -> PodWaits | None:
+def _recorded_waits(syncs: Sequence[RecordedSync], period: float) -> PodWaits | None:
     """Return how long the pods of the recording had no node."""
     if not any(pod.node for sync in syncs for pod in sync.pods):
         return None

@@ -46,7 +46,7 @@ class NodeMoment(NamedTuple):
 class HeadroomPolicy(Protocol):
     """Decides the headroom."""
 
-    def headroom(self, seen: NodeMoment) -> int:
+    def headroom(self, moment: NodeMoment) -> int:
         """Return the pods to keep room for, as one total."""
 
 
@@ -63,7 +63,9 @@ class ServiceHpa(Protocol):
             now: epoch seconds; increases from call to call.
         """
 
-    def wanted(self, bound: int, pending: int, load: float | None) -> tuple[int, float] | None:
+    def propose_replicas(
+        self, bound: int, pending: int, load: float | None
+    ) -> tuple[int, float] | None:
         """Return what the metric asks for before limits, and that before tolerance and rounding."""
 
 
@@ -128,7 +130,7 @@ class NodeWorld:
 
     def _moment(self, now: float) -> NodeMoment:
         waiting = len(self.waiting)
-        wanted, exact = self._hpa.wanted(self.bound, waiting, self._load) or (None, None)
+        wanted, exact = self._hpa.propose_replicas(self.bound, waiting, self._load) or (None, None)
         return NodeMoment(
             now,
             wanted,

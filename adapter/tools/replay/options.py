@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from adapter.tools.client.options import DURATION, FILE, joined
+from adapter.tools.client.options import DURATION, FILE, join_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADAPTER: Final = "adapter"
@@ -54,7 +54,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
         """Return the numbers."""
         if isinstance(value, tuple):
             return value
-        found = []
+        numbers = []
         for text in str(value).split(","):
             try:
                 number = float(text)
@@ -68,8 +68,8 @@ class Numbers(click.ParamType[tuple[float, ...]]):
                     param,
                     ctx,
                 )
-            found.append(number)
-        return tuple(found)
+            numbers.append(number)
+        return tuple(numbers)
 
 
 class Instant(click.ParamType[float]):
@@ -82,10 +82,10 @@ class Instant(click.ParamType[float]):
     ) -> float:
         """Return the epoch seconds."""
         try:
-            found = datetime.fromisoformat(str(value))
+            moment = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r}: write a time such as 2026-09-21T14:00", param, ctx)
-        seconds = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         if seconds < 0:
             self.fail(f"{value!r} is before 1970", param, ctx)
         return seconds
@@ -99,7 +99,7 @@ def input_options(function: F) -> F:
     return _OPTIONS(function)
 
 
-_OPTIONS: Final = joined(
+_OPTIONS: Final = join_options(
     click.option(
         "--from",
         "source",
@@ -153,14 +153,14 @@ class FailureType(click.ParamType[Failure]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Failure:
         """Return the failure."""
-        found = _FAILURE.fullmatch(str(value))
-        if found is None or found[1] not in _KINDS:
+        match = _FAILURE.fullmatch(str(value))
+        if match is None or match[1] not in _KINDS:
             self.fail(f"{value!r}: {_FAILURE_FORM}", param, ctx)
-        seconds = DURATION.convert(found[2], param, ctx)
+        seconds = DURATION.convert(match[2], param, ctx)
         if not seconds:
             self.fail(f"{value!r} takes no time: {_FAILURE_FORM}", param, ctx)
-        start = None if found[3] is None else INSTANT.convert(found[3], param, ctx)
-        return Failure(found[1], seconds, start)
+        start = None if match[3] is None else INSTANT.convert(match[3], param, ctx)
+        return Failure(match[1], seconds, start)
 
 
 class TriedHeadroom(NamedTuple):
@@ -191,20 +191,20 @@ class HeadroomType(click.ParamType[tuple[TriedHeadroom, ...]]):
         """Return what to try, ``none`` first."""
         if isinstance(value, tuple):
             return value
-        found = dict.fromkeys([TriedHeadroom(NONE)])
+        headrooms = dict.fromkeys([TriedHeadroom(NONE)])
         for text in str(value).split(","):
-            found[self._one(text.strip(), param, ctx)] = None
-        if len(found) > MOST:
-            self.fail(f"{len(found)} values are too many: give at most {MOST}", param, ctx)
-        return tuple(found)
+            headrooms[self._one(text.strip(), param, ctx)] = None
+        if len(headrooms) > MOST:
+            self.fail(f"{len(headrooms)} values are too many: give at most {MOST}", param, ctx)
+        return tuple(headrooms)
 
     def _one(
         self, text: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> TriedHeadroom:
-        found = _HEADROOM.fullmatch(text)
-        if found is None:
+        match = _HEADROOM.fullmatch(text)
+        if match is None:
             self.fail(f"{text!r}: {_HEADROOM_FORM}", param, ctx)
-        word, quantile, share, pods = found.groups()
+        word, quantile, share, pods = match.groups()
         if word:
             return TriedHeadroom(word)
         if quantile:

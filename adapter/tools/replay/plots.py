@@ -57,9 +57,9 @@ def over_time(
     y = _Axis(0.0, top, _HEIGHT - _BOTTOM, _TOP)
     parts = [*_frame(ticks, y), *_times(first, last, x)]
     for name, style, level in levels:
-        at = f"{y(level):.1f}"
+        pixel = f"{y(level):.1f}"
         parts.append(
-            f'<line class="{style}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}">'
+            f'<line class="{style}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{pixel}" y2="{pixel}">'
             f"<title>{escape(name)}</title></line>"
         )
     for line in lines:
@@ -87,14 +87,14 @@ def scatter(title: str, marks: Sequence[Mark], x_name: str, y_name: str) -> str:
     taken = [_Box(_WIDTH - _RIGHT - _LETTER * len(x_name), _WIDTH, _HEIGHT - _BOTTOM - 6)]
     for together in places.values():
         last = together[-1]
-        at, up = x(last.x), y(last.y)
+        along, up = x(last.x), y(last.y)
         names = ", ".join(mark.name for mark in together)
         width = _LETTER * len(names)
-        left = at + 9 if at + 9 + width < _WIDTH - _RIGHT else max(_LEFT, at - 9 - width)
-        box = _free(_Box(left, left + width, max(up - 6, 20)), taken)
+        left = along + 9 if along + 9 + width < _WIDTH - _RIGHT else max(_LEFT, along - 9 - width)
+        box = _move_free(_Box(left, left + width, max(up - 6, 20)), taken)
         taken.append(box)
         parts.append(
-            f'<circle class="{last.style}" cx="{at:.1f}" cy="{up:.1f}" r="5"/>'
+            f'<circle class="{last.style}" cx="{along:.1f}" cy="{up:.1f}" r="5"/>'
             f'<text class="name" x="{box.left:.1f}" y="{box.y:.1f}">{escape(names)}</text>'
         )
     return _svg(title, parts)
@@ -112,10 +112,10 @@ class _Box(NamedTuple):
         return not beside and abs(self.y - other.y) < _LINE
 
 
-def _free(box: _Box, taken: Sequence[_Box]) -> _Box:
+def _move_free(box: _Box, others: Sequence[_Box]) -> _Box:
     """Return the box, moved up until it overlaps no other."""
     wanted = box
-    while any(box.overlaps(other) for other in taken):
+    while any(box.overlaps(other) for other in others):
         box = box._replace(y=box.y - 2)
     return box if box.y > _TOP else wanted
 
@@ -133,7 +133,7 @@ def _scale(most: float) -> tuple[float, list[float]]:
     size = 10.0 ** math.floor(math.log10(most / 5))
     step = next(size * factor for factor in _STEPS if size * factor * 5 >= most)
     count = math.ceil(most / step)
-    return step * count, [step * each for each in range(count + 1)]
+    return step * count, [step * index for index in range(count + 1)]
 
 
 class _Axis(NamedTuple):
@@ -151,13 +151,13 @@ class _Axis(NamedTuple):
 
 def _frame(ticks: Iterable[float], y: _Axis) -> Iterator[str]:
     for tick in ticks:
-        at = f"{y(tick):.1f}"
-        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>'
+        pixel = f"{y(tick):.1f}"
+        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{pixel}" y2="{pixel}"/>'
         yield _text(_LEFT - 8, y(tick) + 4, number(tick), "end")
 
 
 def _times(first: float, last: float, x: _Axis) -> Iterator[str]:
-    span = next((each for each in _SPANS if (last - first) / each <= _TICKS), _SPANS[-1])
+    span = next((step for step in _SPANS if (last - first) / step <= _TICKS), _SPANS[-1])
     tick = -(-first // span) * span
     while tick <= last:
         moment = datetime.fromtimestamp(tick, UTC)
@@ -170,28 +170,28 @@ def _below(at: float, text: str) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    at = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text class="axis" {at}>{escape(text)}</text>'
+    attributes = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text class="axis" {attributes}>{escape(text)}</text>'
 
 
 def _columns(
     points: Sequence[tuple[float, float | None]], x: _Axis
 ) -> Iterator[tuple[float, float | None]]:
     """Yield at most the lowest and the highest value of each column of pixels, in their order."""
-    column, kept = -1, list[tuple[float, float | None]]()
+    column, in_column = -1, list[tuple[float, float | None]]()
     for time, value in points:
-        at = x(time)
-        if int(at) != column:
-            yield from _extremes(kept)
-            column, kept = int(at), []
-        kept.append((at, value))
-    yield from _extremes(kept)
+        pixel = x(time)
+        if int(pixel) != column:
+            yield from _extremes(in_column)
+            column, in_column = int(pixel), []
+        in_column.append((pixel, value))
+    yield from _extremes(in_column)
 
 
-def _extremes(kept: list[tuple[float, float | None]]) -> list[tuple[float, float | None]]:
-    if len(kept) <= 3 or any(value is None for _, value in kept):
-        return kept
-    ends = {kept[0], kept[-1], min(kept, key=_value), max(kept, key=_value)}
+def _extremes(points: list[tuple[float, float | None]]) -> list[tuple[float, float | None]]:
+    if len(points) <= 3 or any(value is None for _, value in points):
+        return points
+    ends = {points[0], points[-1], min(points, key=_value), max(points, key=_value)}
     return sorted(ends, key=itemgetter(0))
 
 
@@ -201,14 +201,14 @@ def _value(point: tuple[float, float | None]) -> float:
 
 def _path(points: Iterable[tuple[float, float | None]], y: _Axis) -> Iterator[str]:
     before: float | None = None
-    for at, value in points:
+    for pixel, value in points:
         if value is None:
             if before is not None:
-                yield f"H{at:.1f}"
+                yield f"H{pixel:.1f}"
         elif before is None:
-            yield f"M{at:.1f} {y(value):.1f}"
+            yield f"M{pixel:.1f} {y(value):.1f}"
         elif value == before:
-            yield f"H{at:.1f}"
+            yield f"H{pixel:.1f}"
         else:
-            yield f"H{at:.1f}V{y(value):.1f}"
+            yield f"H{pixel:.1f}V{y(value):.1f}"
         before = value

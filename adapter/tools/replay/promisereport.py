@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from adapter.figures import age, count, decimal, listed, percent
+from adapter.figures import age, count, decimal, join_names, percent
 from adapter.hpa import HpaSpec
 from adapter.pipeline.catalog.increases import Quantile
 from adapter.pipeline.catalog.promise import (
@@ -23,7 +23,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.generate.manifests import API_VERSIONS
 from adapter.tools.generate.presets import PRESETS
 from adapter.tools.generate.promiseoptions import QUANTILE
-from adapter.tools.replay.judgement import SHORTEST, a_day, unknown
+from adapter.tools.replay.judgement import SHORTEST, a_day, has_unknown_demand
 from adapter.tools.replay.promisestudy import MissedBound, PromiseAnswer
 from adapter.tools.replay.servedlatencies import SHARE, SPAN, RecordedLatency
 from adapter.tools.replay.study import Study, VariantRun
@@ -75,10 +75,10 @@ def _arguments(spec: HpaSpec, server: str) -> Iterator[str]:
 
 def _keepable(rows: Sequence[RecordedLatency]) -> Mapping[str, str]:
     """Return the labels of the promise that the recorded replicas keep, at bounds of buckets."""
-    known = {row.key: row.quantile for row in rows if row.quantile and not row.quantile.beyond}
-    keys: Sequence[str] = [key for key in ("ttft", "itl") if key in known] or ("e2e",)
+    by_key = {row.key: row.quantile for row in rows if row.quantile and not row.quantile.beyond}
+    keys: Sequence[str] = [key for key in ("ttft", "itl") if key in by_key] or ("e2e",)
     labels = {
-        f"{key}_{QUANTILE}": describe_seconds(known[key].high) for key in keys if key in known
+        f"{key}_{QUANTILE}": describe_seconds(by_key[key].high) for key in keys if key in by_key
     }
     try:
         parse_promise(labels)
@@ -94,7 +94,7 @@ def _server(series: set[str]) -> str | None:
         for name, preset in PRESETS.items()
         if preset.server is not None
         and preset.server.names
-        and any(one.startswith(preset.server.names) for one in series)
+        and any(series_name.startswith(preset.server.names) for series_name in series)
     }
     return kinds.pop() if len(kinds) == 1 else None
 
@@ -103,12 +103,12 @@ def _latency_line(row: RecordedLatency, least: int) -> str:
     values = _values(row.key, row.whole.count)
     if row.quantile is None:
         return f"{row.key}: {values} are too few for a {QUANTILE} (values.min_requests is {least})"
-    kept, worst = _quantile(row.quantile), row.worst
-    text = f"the recorded replicas kept {row.key}_{QUANTILE} {kept}, of {values}"
+    quantile, worst = _quantile(row.quantile), row.worst
+    text = f"the recorded replicas kept {row.key}_{QUANTILE} {quantile}, of {values}"
     if worst is None:
         return text
     badly = _quantile(worst.quantile)
-    if badly == kept:
+    if badly == quantile:
         return f"{text}, also in the worst {_MINUTES} min"
     return (
         f"{text}; in the worst {_MINUTES} min, from {_minute(worst.start)} UTC, {badly}, of "
@@ -161,14 +161,14 @@ def _capacity_lines(answer: PromiseAnswer, promise: str) -> Iterator[str]:
             yield f"{where}: too little was seen for a capacity, so the cautious rule stands for it"
         if capacity is None:
             continue
-        known = "where it was seen to break"
+        basis = "where it was seen to break"
         if not capacity.seen:
-            known = "an estimate: no load was seen to break it"
+            basis = "an estimate: no load was seen to break it"
         elif capacity.load < answer.lowest.get(gpu, 0.0):
-            known = "an estimate: every load that was seen broke it"
+            basis = "an estimate: every load that was seen broke it"
         yield (
             f"{where} can take {decimal(capacity.load, 1)} requests that run or wait at {promise}, "
-            f"{known} ({count(round(capacity.requests), 'request')})"
+            f"{basis} ({count(round(capacity.requests), 'request')})"
         )
 
 
@@ -197,7 +197,7 @@ def _outcome_lines(
         )
     if a_day(run, made.over) > allowed and high == made.highest:
         yield f"maxReplicas {made.highest} is too low for the load"
-    if unknown(run):
+    if has_unknown_demand(run):
         yield f"the load is unknown for {age(made.unknown)}, in which no pod had a value"
     if made.seconds < SHORTEST:
         yield f"the recording has {age(made.seconds)}: the peak of a day may be missing"
@@ -218,9 +218,9 @@ def others_line(spec: HpaSpec) -> Iterator[str]:
     gone = [metric.name for metric in spec.metrics if metric.kind == "Pods"]
     kept = [f"{metric.kind} {metric.name}" for metric in spec.metrics if metric.kind != "Pods"]
     if len(gone) > 1:
-        yield f"the promise takes the place of {listed(gone)}"
+        yield f"the promise takes the place of {join_names(gone)}"
     if kept:
-        yield f"{listed(kept)} stays in the manifest, and is not replayed"
+        yield f"{join_names(kept)} stays in the manifest, and is not replayed"
 
 
 def _hours(gpu_seconds: float) -> str:

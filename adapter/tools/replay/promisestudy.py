@@ -68,8 +68,8 @@ class MissedBound(NamedTuple):
     @property
     def kept(self) -> bool:
         """Whether the bound was kept, as well as the histogram shows it."""
-        known = self.quantile is not None and self.quantile.value <= self.bound.seconds
-        return self.share <= self.bound.tolerance and (self.exact or known)
+        within = self.quantile is not None and self.quantile.value <= self.bound.seconds
+        return self.share <= self.bound.tolerance and (self.exact or within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,9 @@ def study_promise(
     manifest = {"matchLabels": dict(stated.labels)}
     reading = ServerReading(spec, stated.bounds, parse(selector_text(manifest)))
     reading.read(recording)
-    answer = PromiseAnswer(reading.served, stated, tuple(_missed(reading.served, stated.bounds)))
+    answer = PromiseAnswer(
+        reading.served, stated, tuple(_measure_bounds(reading.served, stated.bounds))
+    )
     unseen = [row.bound for row in answer.missed if not row.values]
     if unseen:
         names = " and ".join(_NAMES[bound.latency] for bound in unseen)
@@ -146,12 +148,12 @@ def study_promise(
             doubt=f"no recorded page of its servers counts {names} in a histogram: "
             "docs/inference.md#latencies-and-tokens names the servers that have it",
         )
-    known = reading.workload.capacities()
+    capacities = reading.workload.capacities()
     lessons = reading.workload.lessons()
     lowest = {gpu: middle(min(lesson.steps)) for gpu, lesson in lessons.items() if lesson.steps}
-    answer = replace(answer, capacities=known, lowest=lowest)
-    if not any(known.values()):
-        return replace(answer, doubt=_unknown(reading, known))
+    answer = replace(answer, capacities=capacities, lowest=lowest)
+    if not any(capacities.values()):
+        return replace(answer, doubt=_explain_unknown(reading, capacities))
     metric = MetricSpec(
         MetricKind.PODS, SLO_RATIO, MetricTarget(TargetKind.AVERAGE_VALUE, TARGET), manifest
     )
@@ -160,7 +162,7 @@ def study_promise(
         recording,
         made,
         replace(options, limit=1.0),
-        lambda promise: SettledWorkload(promise, known),
+        lambda promise: SettledWorkload(promise, capacities),
     )
     run = _run(trial, made, options)
     return replace(answer, study=trial.study([run]), run=run)
@@ -179,7 +181,7 @@ def _run(trial: Trial, made: HpaSpec, options: StudyOptions) -> VariantRun:
     return higher if higher.outcome.over < run.outcome.over else run
 
 
-def _missed(served: ServedLatencies, promise: Promise) -> Sequence[MissedBound]:
+def _measure_bounds(served: ServedLatencies, promise: Promise) -> Sequence[MissedBound]:
     rows = []
     for bound in promise:
         whole = served.whole(bound.latency)
@@ -193,9 +195,9 @@ def _missed(served: ServedLatencies, promise: Promise) -> Sequence[MissedBound]:
     return rows
 
 
-def _unknown(reading: ServerReading, known: Mapping[str, PodCapacity | None]) -> str:
+def _explain_unknown(reading: ServerReading, capacities: Mapping[str, PodCapacity | None]) -> str:
     """Return why no capacity is known."""
-    if not known:
+    if not capacities:
         return "the servers' pages show neither running nor waiting requests"
-    evidence = {gpu: reading.workload.evidence(gpu) for gpu in known}
+    evidence = {gpu: reading.workload.evidence(gpu) for gpu in capacities}
     return describe_unknown(reading.workload.promise, max(evidence.values()))

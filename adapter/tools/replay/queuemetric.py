@@ -107,20 +107,20 @@ def queue_of(
     Raises:
         RecordingError: the recording cannot be read.
     """
-    own = spec.metrics[0]
-    all_three = replace(spec, metrics=(own, running_metric(1000), _pods(WAITING, 1000)))
-    seen: dict[str, _Seen] = {own.name: _Seen(), RUNNING: _Seen()}
+    metric = spec.metrics[0]
+    all_three = replace(spec, metrics=(metric, running_metric(1000), _pods(WAITING, 1000)))
+    by_metric: dict[str, _Seen] = {metric.name: _Seen(), RUNNING: _Seen()}
     most = saturated = saturated_waiting = ran = waited = 0
     free: list[int] = []
     for sync in Syncs(all_three, period).of(recording.events()):
-        values = [each for each in sync.seen.values if isinstance(each, Mapping) and each]
+        values = [by_pod for by_pod in sync.seen.values if isinstance(by_pod, Mapping) and by_pod]
         if len(values) < len(all_three.metrics):
             continue
-        load, running = (sum(each.values()) // len(each) for each in values[:2])
+        load, running = (sum(by_pod.values()) // len(by_pod) for by_pod in values[:2])
         queue = sum(values[2].values())
         most = max(most, queue)
-        for name, value in ((own.name, load), (RUNNING, running)):
-            (seen[name].waiting if queue else seen[name].without).append(value)
+        for name, value in ((metric.name, load), (RUNNING, running)):
+            (by_metric[name].waiting if queue else by_metric[name].without).append(value)
         if running and not queue:
             free.append(running)
         if highest is not None and load >= SATURATED * highest:
@@ -128,16 +128,16 @@ def queue_of(
             saturated_waiting += queue > 0
             ran += sum(values[1].values())
             waited += queue
-    at = seen[RUNNING]
-    if not at.without and not at.waiting:
+    running_values = by_metric[RUNNING]
+    if not running_values.without and not running_values.waiting:
         return None
     return QueueEvidence(
-        syncs=len(at.without) + len(at.waiting),
-        waiting=len(at.waiting),
+        syncs=len(running_values.without) + len(running_values.waiting),
+        waiting=len(running_values.waiting),
         most=most,
         free=len(free),
         level=_at(sorted(free), _USUAL) if free else 0,
-        signals=tuple(each.signal(name) for name, each in seen.items()),
+        signals=tuple(pod_values.signal(name) for name, pod_values in by_metric.items()),
         saturated=saturated,
         saturated_waiting=saturated_waiting,
         backlog=waited / ran if ran else 0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from adapter.figures import count, plain
+from adapter.figures import count, short_number
 from adapter.tools.client.access import Json
 from adapter.tools.replay.queuemetric import QueueEvidence, QueueSignal, Spread
 
@@ -24,7 +24,11 @@ def queue_basis(queue: QueueEvidence) -> Iterator[str]:
     """Yield what the rows mean."""
     yield (
         f"requests waited at {queue.waiting} of {count(queue.syncs, 'sync')}"
-        + (f", up to {plain(queue.most / 1000)} of all pods together" if queue.waiting else "")
+        + (
+            f", up to {short_number(queue.most / 1000)} of all pods together"
+            if queue.waiting
+            else ""
+        )
     )
     yield (
         "values are of one pod: the median of the syncs, and the range of nine in ten of them; "
@@ -40,7 +44,7 @@ def saturated_text(queue: QueueEvidence | None) -> str:
     syncs = f"{queue.saturated_waiting} of {count(queue.saturated, 'such sync')}"
     if not queue.saturated_waiting:
         return f"requests waited at {syncs}: the demand was hardly more than what is shown"
-    more = plain(round(100 * queue.backlog, 1))
+    more = short_number(round(100 * queue.backlog, 1))
     return (
         f"requests waited at {syncs}, {more} for each 100 that ran: the demand was up to {more} % "
         "more than what is shown"
@@ -79,5 +83,5 @@ def _spread(spread: Spread | None) -> Json | None:
 def _text(spread: Spread | None) -> str:
     if spread is None:
         return "-"
-    low, median, high = (plain(each / 1000) for each in spread)
+    low, median, high = (short_number(milli / 1000) for milli in spread)
     return f"{median} ({low}-{high})"

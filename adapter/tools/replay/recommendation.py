@@ -91,10 +91,10 @@ def answer(
         problem = str(error)
     if advice is not None and not advice.study.servers:
         return HpaAnswer(spec, None, advice)
-    kept = latencies_of(recording, spec)
-    if advice is None and not kept.served.latencies():
+    promise_answer = latencies_of(recording, spec)
+    if advice is None and not promise_answer.served.latencies():
         raise ClientError(problem)
-    return HpaAnswer(spec, kept, advice, problem)
+    return HpaAnswer(spec, promise_answer, advice, problem)
 
 
 def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> HpaAdvice:
@@ -116,22 +116,22 @@ def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Hpa
 
 def _search(trial: Trial, now: VariantRun, options: StudyOptions) -> VariantRun:
     """Return the cheapest settings: first the target, then what else is worth a change."""
-    own, highest = trial.spec.metrics[0].target.milli, trial.kind.highest
+    target, highest = trial.spec.metrics[0].target.milli, trial.kind.highest
     targets = (
-        [round(factor * own) for factor in _FACTORS]
+        [round(factor * target) for factor in _FACTORS]
         if highest is None
         else [round(share * highest) for share in _SHARES]
     )
-    best = _best(trial, now, Tried(targets=[own, *targets]), options)
-    if not _within(best, options):
-        best = _best(trial, best, Tried(highs=[2 * trial.spec.max_replicas]), options)
-        best = _best(trial, best, Tried(targets=[own, *targets]), options)
+    best = _best_run(trial, now, Tried(targets=[target, *targets]), options)
+    if not _is_within_allowance(best, options):
+        best = _best_run(trial, best, Tried(highs=[2 * trial.spec.max_replicas]), options)
+        best = _best_run(trial, best, Tried(targets=[target, *targets]), options)
     for tried in (Tried(lows=[1]), Tried(windows=_WINDOWS)):
-        best = _best(trial, best, tried, options)
+        best = _best_run(trial, best, tried, options)
     return best
 
 
-def _best(trial: Trial, start: VariantRun, tried: Tried, options: StudyOptions) -> VariantRun:
+def _best_run(trial: Trial, start: VariantRun, tried: Tried, options: StudyOptions) -> VariantRun:
     """Return the best of some settings that differ from those of a run."""
     window = options.controller.downscale_stabilization
     best = start
@@ -139,17 +139,19 @@ def _best(trial: Trial, start: VariantRun, tried: Tried, options: StudyOptions) 
         text = difference(made.spec, trial.spec, window)
         if text:
             run = trial.run(Variant(made.spec, text))
-            best = run if _better(run, best, options) else best
+            best = run if _is_better(run, best, options) else best
     return best
 
 
-def _better(run: VariantRun, best: VariantRun, options: StudyOptions) -> bool:
-    if not _within(best, options):
+def _is_better(run: VariantRun, best: VariantRun, options: StudyOptions) -> bool:
+    if not _is_within_allowance(best, options):
         return run.outcome.over < best.outcome.over
-    return _within(run, options) and (run.outcome.gpu_seconds < _WORTH * best.outcome.gpu_seconds)
+    return _is_within_allowance(run, options) and (
+        run.outcome.gpu_seconds < _WORTH * best.outcome.gpu_seconds
+    )
 
 
-def _within(run: VariantRun, options: StudyOptions) -> bool:
+def _is_within_allowance(run: VariantRun, options: StudyOptions) -> bool:
     return a_day(run, run.outcome.over) <= options.allowed
 
 
@@ -162,6 +164,6 @@ def _queue(
     return QueueAnswer(evidence, trial.run(Variant(made, metric.name)))
 
 
-def reasons(found: HpaAdvice) -> Sequence[str]:
+def reasons(advice: HpaAdvice) -> Sequence[str]:
     """Return why the recording does not support a recommendation; a queue needs no sum."""
-    return () if found.queue is not None else found.judgement.doubts
+    return () if advice.queue is not None else advice.judgement.doubts

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from adapter.config.process.logs import silent
+from adapter.config.process.logs import silence_logs
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, count, decimal, number
 from adapter.hpa import ControllerOptions, HpaSpec
@@ -20,7 +20,7 @@ from adapter.tools.idle.prices import PriceList, load
 from adapter.tools.replay.hpasource import read_hpas, spec_of
 from adapter.tools.replay.inputs import check_inputs, recording_of
 from adapter.tools.replay.judgement import a_day
-from adapter.tools.replay.manifests import changed, promised, written
+from adapter.tools.replay.manifests import format_yaml, with_promise, with_settings
 from adapter.tools.replay.outcome import ReplayOutcome
 from adapter.tools.replay.promisereport import (
     advice_lines,
@@ -110,7 +110,7 @@ class RecommendReport:
             manifest = _manifest(hpa)
             if manifest is not None:
                 lines += ["", "# apply this manifest, or commit it:", "---"]
-                lines += written(manifest).splitlines()
+                lines += format_yaml(manifest).splitlines()
         return lines
 
     def json(self) -> Json:
@@ -144,7 +144,7 @@ class RecommendReport:
         advice = hpa.advice
         if advice is None:
             return (hpa.name, _settings(hpa.answer.spec), *("-" for _ in _HEADER[2:]))
-        now, chosen = advice.study.runs[0], _chosen(advice)
+        now, chosen = advice.study.runs[0], _chosen_run(advice)
         settings = _settings(now.variant.spec)
         if chosen is None:
             keeps = "keep" if not reasons(advice) else "-"
@@ -182,12 +182,12 @@ class RecommendReport:
             f"replay decided as the controller at {agreement.equal} of {agreement.compared}"
         )
         if queue is not None:
-            seen = queue.evidence
+            evidence = queue.evidence
             yield (
-                f"the pods show their queue: requests waited at {seen.waiting} of "
-                f"{count(seen.syncs, 'sync')}, and up to {number(seen.level / 1000)} ran in each "
-                "pod while none waited. Utilization says that a GPU works, and not how much work "
-                "waits, so scale on the requests that run"
+                f"the pods show their queue: requests waited at {evidence.waiting} of "
+                f"{count(evidence.syncs, 'sync')}, and up to {number(evidence.level / 1000)} ran "
+                "in each pod while none waited. Utilization says that a GPU works, and not how "
+                "much work waits, so scale on the requests that run"
             )
         else:
             limit = number(study.limit / 1000)
@@ -228,34 +228,34 @@ def _change(now: ReplayOutcome, then: ReplayOutcome, study: Study) -> tuple[str,
     )
 
 
-def _chosen(found: HpaAdvice) -> VariantRun | None:
-    return found.queue.run if found.queue is not None else found.judgement.recommended
+def _chosen_run(advice: HpaAdvice) -> VariantRun | None:
+    return advice.queue.run if advice.queue is not None else advice.judgement.recommended
 
 
 def _manifest(hpa: AdvisedHpa) -> Json | None:
     """Return the manifest to apply; None to keep the present one."""
     if hpa.promised is not None:
-        made = promised(hpa.manifest, hpa.promised.run.variant.spec)
+        made = with_promise(hpa.manifest, hpa.promised.run.variant.spec)
         return None if _keeps(hpa.promised) else made
     if hpa.advice is None:
         return None
-    chosen = _chosen(hpa.advice)
+    chosen = _chosen_run(hpa.advice)
     if chosen is None:
         return None
     old = "" if hpa.advice.queue is None else hpa.advice.study.metric.name
-    return changed(hpa.manifest, chosen.variant.spec, old)
+    return with_settings(hpa.manifest, chosen.variant.spec, old)
 
 
 def _keeps(promised: PromiseRun) -> bool:
     """Return whether an HPA that states the promise itself is good as it is."""
     answer, study, run = promised
-    own = answer.stated.own if answer.stated is not None else None
-    if own is None:
+    metric = answer.stated.own if answer.stated is not None else None
+    if metric is None:
         return False
     spec = run.variant.spec
     if spec.max_replicas != study.spec.max_replicas:
         return False
-    if own.target.milli == spec.metrics[0].target.milli:
+    if metric.target.milli == spec.metrics[0].target.milli:
         return True
     return answer.kept and run.outcome.gpu_seconds >= study.recorded.gpu_seconds
 
@@ -273,7 +273,7 @@ def _target_of(run: VariantRun) -> str:
     return _target(run.variant.spec)
 
 
-@silent()
+@silence_logs()
 def run(given: Mapping[str, Any]) -> int:
     """Replay the HPAs and print; return the exit status."""
     options = StudyOptions(
@@ -289,7 +289,7 @@ def run(given: Mapping[str, Any]) -> int:
         check_inputs(given)
         prices = load(given["prices"])
         hpas = [
-            _advised(given, manifest, options, labels, promise, prices)
+            _advise_hpa(given, manifest, options, labels, promise, prices)
             for manifest in read_hpas(given)
         ]
         if all(hpa.answer is None and not hpa.size.sizes for hpa in hpas):
@@ -302,7 +302,7 @@ def run(given: Mapping[str, Any]) -> int:
     return FINE
 
 
-def _advised(
+def _advise_hpa(
     given: Mapping[str, Any],
     manifest: Json,
     options: StudyOptions,

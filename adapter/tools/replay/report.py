@@ -12,7 +12,7 @@ from adapter.figures import age, count, decimal, number
 from adapter.hpa import HpaSpec
 from adapter.tools.client.access import Json
 from adapter.tools.replay.judgement import Judgement, verdict
-from adapter.tools.replay.manifests import changed, written
+from adapter.tools.replay.manifests import format_yaml, with_settings
 from adapter.tools.replay.nodereport import NODE_HEADER, node_basis, node_json, node_rows
 from adapter.tools.replay.outcome import ReplayOutcome
 from adapter.tools.replay.queuereport import (
@@ -62,48 +62,48 @@ class ReplayReport:
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
-        found = [
+        lines = [
             screen.style(line, "bold") if not i else line for i, line in enumerate(self.head())
         ]
-        found += ["", *table([row.cells for row in self.rows()], HEADER), ""]
+        lines += ["", *table([row.cells for row in self.rows()], HEADER), ""]
         for text in self.basis():
-            found += screen.wrap(text, hanging="  ")
-        found += self._nodes(screen)
-        found += self._queue(screen)
+            lines += screen.wrap(text, hanging="  ")
+        lines += self._nodes(screen)
+        lines += self._queue(screen)
         recommended = self.judgement.recommended
         if recommended is not None:
-            found += ["", "# apply this manifest, or commit it:"]
-            found += self.yaml(recommended.variant.spec).splitlines()
+            lines += ["", "# apply this manifest, or commit it:"]
+            lines += self.yaml(recommended.variant.spec).splitlines()
         elif self.judgement.doubts:
-            found += ["", "no recommendation:"]
+            lines += ["", "no recommendation:"]
             for text in self.judgement.doubts:
-                found += screen.wrap(f"- {text}", hanging="  ")
-        return found
+                lines += screen.wrap(f"- {text}", hanging="  ")
+        return lines
 
     def _nodes(self, screen: Screen) -> list[str]:
         nodes = self.study.nodes
         if nodes is None:
             return []
-        found = ["", screen.style("Nodes, with the present settings", "bold"), ""]
-        found += [*table(list(node_rows(nodes, self.gpu_hour)), NODE_HEADER), ""]
+        lines = ["", screen.style("Nodes, with the present settings", "bold"), ""]
+        lines += [*table(list(node_rows(nodes, self.gpu_hour)), NODE_HEADER), ""]
         for text in node_basis(nodes):
-            found += screen.wrap(text, hanging="  ")
-        return found
+            lines += screen.wrap(text, hanging="  ")
+        return lines
 
     def _queue(self, screen: Screen) -> list[str]:
         queue = self.study.queue
         if queue is None:
             return []
-        found = ["", screen.style(QUEUE_TITLE, "bold"), ""]
-        found += [*table(list(queue_rows(queue)), QUEUE_HEADER), ""]
+        lines = ["", screen.style(QUEUE_TITLE, "bold"), ""]
+        lines += [*table(list(queue_rows(queue)), QUEUE_HEADER), ""]
         for text in queue_basis(queue):
-            found += screen.wrap(text, hanging="  ")
-        return found
+            lines += screen.wrap(text, hanging="  ")
+        return lines
 
     def json(self) -> Json:
         """See the port."""
         study = self.study
-        found: Json = {
+        body: Json = {
             "namespace": study.spec.namespace,
             "name": study.spec.name,
             "metric": study.metric.name,
@@ -131,30 +131,32 @@ class ReplayReport:
             "podsWithoutValue": dict(study.absent),
             "defects": [
                 {
-                    "reason": each.reason,
-                    "about": each.about,
-                    "start": _instant(each.start),
-                    "end": _instant(each.end),
+                    "reason": stretch.reason,
+                    "about": stretch.about,
+                    "start": _instant(stretch.start),
+                    "end": _instant(stretch.end),
                 }
-                for each in study.defects
+                for stretch in study.defects
             ],
             "defectsNotListed": dict(study.defects.more),
             "saturated": [
-                {"start": _instant(each.start), "end": _instant(each.end)}
-                for each in study.saturated
+                {"start": _instant(stretch.start), "end": _instant(stretch.end)}
+                for stretch in study.saturated
             ],
             "recordingLosses": {**study.losses.lines, "damaged": study.losses.damaged},
         }
         if study.outage is not None:
             start, blind, end = map(_instant, study.outage)
-            found["failure"] = {"start": start, "noValueFrom": blind, "end": end}
+            body["failure"] = {"start": start, "noValueFrom": blind, "end": end}
         if study.nodes is not None:
-            found["nodePool"] = node_json(study.nodes, self.gpu_hour)
+            body["nodePool"] = node_json(study.nodes, self.gpu_hour)
         if study.queue is not None:
-            found["queue"] = queue_json(study.queue)
+            body["queue"] = queue_json(study.queue)
         if self.judgement.recommended is not None:
-            found["recommended"] = changed(self.manifest, self.judgement.recommended.variant.spec)
-        return found
+            body["recommended"] = with_settings(
+                self.manifest, self.judgement.recommended.variant.spec
+            )
+        return body
 
     @property
     def _runs(self) -> list[VariantRun]:
@@ -181,7 +183,7 @@ class ReplayReport:
         target, limit = number(study.metric.target.milli / 1000), number(study.limit / 1000)
         yield f"metric {study.metric.name}, target {target}; the limit is {limit} a pod"
 
-    def _row(self, text: str, outcome: ReplayOutcome, said: str) -> ReportRow:
+    def _row(self, text: str, outcome: ReplayOutcome, remark: str) -> ReportRow:
         hours = outcome.gpu_seconds / 3600
         cells = (
             text,
@@ -191,7 +193,7 @@ class ReplayReport:
             age(outcome.longest_over),
             str(outcome.changes),
             f"{outcome.lowest}-{outcome.highest}",
-            said,
+            remark,
         )
         return ReportRow(cells)
 
@@ -215,8 +217,8 @@ class ReplayReport:
             f"{count(agreement.compared, 'sync')}{edges if agreement.edges else ''}"
         )
         for row in agreement.differences[:3]:
-            at = f"{datetime.fromtimestamp(row.time, UTC):%F %T}"
-            yield f"- at {at}: {row.ours}, the controller {row.theirs}"
+            time = f"{datetime.fromtimestamp(row.time, UTC):%F %T}"
+            yield f"- at {time}: {row.ours}, the controller {row.theirs}"
         if study.boots:
             pods = count(study.boots, "pod")
             yield f"a new pod has a value after {age(study.boot)}, the median of {pods}"
@@ -270,16 +272,16 @@ class ReplayReport:
             )
 
     def _variant(self, run: VariantRun) -> Json:
-        found = self._of(run)
+        body = self._run_json(run)
         if run.failed is not None:
-            found["withFailure"] = {
+            body["withFailure"] = {
                 **self._figures(run.failed.outcome),
                 "replicasFewer": run.failed.fewer,
                 "replicasMore": run.failed.more,
             }
-        return found
+        return body
 
-    def _of(self, run: VariantRun) -> Json:
+    def _run_json(self, run: VariantRun) -> Json:
         spec = run.variant.spec
         return {
             "settings": run.variant.text,
@@ -292,7 +294,7 @@ class ReplayReport:
 
     def _figures(self, outcome: ReplayOutcome) -> Json:
         hours = outcome.gpu_seconds / 3600
-        found: Json = {
+        figures: Json = {
             "overLimitSeconds": outcome.over,
             "longestOverLimitSeconds": outcome.longest_over,
             "changes": outcome.changes,
@@ -302,14 +304,14 @@ class ReplayReport:
             "saturatedSeconds": outcome.saturated,
         }
         if self.study.gpus:
-            found["gpuHours"] = hours
+            figures["gpuHours"] = hours
             if self.gpu_hour is not None:
-                found["cost"] = hours * self.gpu_hour
-        return found
+                figures["cost"] = hours * self.gpu_hour
+        return figures
 
     def yaml(self, made: HpaSpec) -> str:
         """Return the HPA's manifest with these settings."""
-        return written(changed(self.manifest, made))
+        return format_yaml(with_settings(self.manifest, made))
 
 
 def _difference(failed: FailedRun) -> str:

@@ -7,11 +7,11 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-from adapter.config.process.logs import silent
+from adapter.config.process.logs import silence_logs
 from adapter.config.settings.recording import RecordingSettings
 from adapter.hpa import ControllerOptions, HpaSpec
-from adapter.server.recording.copied import CopiedRecording
 from adapter.server.recording.events import Recording, RecordingError
+from adapter.server.recording.recordingcopy import CopiedRecording
 from adapter.server.recording.writer import RecordingFile
 from adapter.tools.client.command import FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError
@@ -28,7 +28,7 @@ from adapter.tools.replay.webpage import webpage
 _MOST_BYTES = RecordingSettings().max_bytes
 
 
-@silent()
+@silence_logs()
 def run(given: Mapping[str, Any]) -> int:
     """Replay and print; return the exit status."""
     try:
@@ -95,10 +95,10 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
         nodes=_nodes(given),
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
-    found = study(recording_for(given, spec), spec, options)
+    hpa_study = study(recording_for(given, spec), spec, options)
     return ReplayReport(
-        found,
-        judge(found, options.allowed),
+        hpa_study,
+        judge(hpa_study, options.allowed),
         options.allowed,
         options.gpu_hour,
         manifest,
@@ -107,10 +107,10 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
 
 def recording_for(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
     """Return what the command line says to read, which ``--record`` copies; raises ClientError."""
-    found = recording_of(given, spec)
+    recording = recording_of(given, spec)
     if given["record"] is None:
-        return found
+        return recording
     file = RecordingFile(given["record"], _MOST_BYTES)
     if file.size:
         raise ClientError(f"{file.path} is not empty: name a new file with --record")
-    return CopiedRecording(found, file)
+    return CopiedRecording(recording, file)

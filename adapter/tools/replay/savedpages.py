@@ -84,7 +84,7 @@ class SavedPages:
         moments = self._moments()
         usual = median(after.time - before.time for before, after in pairwise(moments))
         patience = max(_LEAST_GAP, _GAP * usual)
-        known: _State | None = None
+        state: _State | None = None
         before = moments[0].time
         for time, folder in moments:
             objects = self._objects(folder / OBJECTS)
@@ -93,20 +93,20 @@ class SavedPages:
                 yield Missed(time, Stretch(before, time, "damaged", objects))
                 before = time
                 continue
-            if known is None or time - known.time > patience:
+            if state is None or time - state.time > patience:
                 yield Begun(time, self._settings(usual))
-                known = _State(time)
-            yield from known.take(objects, time)
+                state = _State(time)
+            yield from state.take(objects, time)
             for page in sorted(folder.glob(_PAGES)):
                 yield from self._page(page, time, page.stem)
             for page in sorted(folder.glob(f"*/{_PAGES}")):
                 yield from self._page(page, time, None)
             before = time
-        self._complain(known)
+        self._complain(state)
 
-    def _complain(self, known: _State | None) -> None:
+    def _complain(self, state: _State | None) -> None:
         """Raise RecordingError if nothing can be replayed."""
-        if known is None:
+        if state is None:
             raise RecordingError(
                 f"{self._folder}: no folder has an {OBJECTS} that can be read; write it with "
                 "`kubectl get pods,hpa,nodes -A -o json`"
@@ -120,7 +120,7 @@ class SavedPages:
 
     def _moments(self) -> list[_Moment]:
         try:
-            folders = sorted(each for each in self._folder.iterdir() if each.is_dir())
+            folders = sorted(folder for folder in self._folder.iterdir() if folder.is_dir())
         except OSError as error:
             raise RecordingError(f"{self._folder} cannot be read: {error.strerror}") from None
         if not 2 <= len(folders) <= _MOST_MOMENTS:
@@ -128,26 +128,26 @@ class SavedPages:
                 f"{self._folder} has {len(folders)} folders of moments, and a replay needs 2 to "
                 f"{_MOST_MOMENTS}: {_FIX}"
             )
-        return sorted(_Moment(_time(each), each) for each in folders)
+        return sorted(_Moment(_time(folder), folder) for folder in folders)
 
     def _objects(self, path: Path) -> FileObjects | str:
         """Return the objects, or why they cannot be read."""
         try:
             return parse(_content(path), self._decoder, str(path))
         except (OSError, PodsFileError) as error:
-            said = str(error) if isinstance(error, PodsFileError) else f"{path}: {error.strerror}"
-            return said[:300]
+            text = str(error) if isinstance(error, PodsFileError) else f"{path}: {error.strerror}"
+            return text[:300]
 
     def _page(self, path: Path, time: float, node: str | None) -> Iterator[Event]:
         """Yield what a file says: of the exporter on a node, or of a pod's server without one."""
         try:
             content = _content(path)
         except OSError as error:
-            yield self._unreadable(path, time, error.strerror or "")
+            yield self._note_unreadable(path, time, error.strerror or "")
             return
         read = exposition.parse(content, time=time, wanted=self._series)
         if not read.samples:
-            yield self._unreadable(path, time, "it has no sample of a known series")
+            yield self._note_unreadable(path, time, "it has no sample of a known series")
             return
         self._pages += 1
         origin, pod = path.name, None
@@ -159,11 +159,11 @@ class SavedPages:
         )
         yield PageRead(time, result)
 
-    def _unreadable(self, path: Path, time: float, why: str) -> Missed:
+    def _note_unreadable(self, path: Path, time: float, why: str) -> Missed:
         self.losses.count("unreadable_page")
-        said = f"{path}: {why}"
-        self._unread = self._unread or said
-        return Missed(time, Stretch(time, time, "damaged", said))
+        text = f"{path}: {why}"
+        self._unread = self._unread or text
+        return Missed(time, Stretch(time, time, "damaged", text))
 
 
 class _State:
@@ -199,7 +199,7 @@ class _State:
 
     def _changed_pods(self, pods: Sequence[Pod], before: float, time: float) -> Iterator[Event]:
         born = [pod for pod in pods if pod.ref not in self._pods and before < pod.born <= time]
-        for pod in sorted(born, key=lambda each: each.born):
+        for pod in sorted(born, key=lambda pod: pod.born):
             # Each pod begins as Pending, so its state at its creation is known.
             yield PodSeen(pod.born, pod.replace(phase="Pending", ready=False, node="", ip=""))
         for pod in pods:
@@ -220,7 +220,7 @@ def _content(path: Path) -> bytes:
 
 def _time(folder: Path) -> float:
     try:
-        found = datetime.fromisoformat(folder.name)
+        moment = datetime.fromisoformat(folder.name)
     except ValueError:
         raise RecordingError(f"{folder} is not a time: {_FIX}") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -16,7 +16,7 @@ from adapter.pipeline.catalog.metric import Kind
 from adapter.pipeline.devices.assignment import Mismatch
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
 from adapter.server.recording.events import Begun, Event, Missed, PageRead, PodSeen, Stretch
-from adapter.server.recording.settings import restored
+from adapter.server.recording.settings import restore_settings
 from adapter.server.serve.ownmetrics import rows
 from adapter.tools.replay.defects import (
     CLOCK,
@@ -29,7 +29,7 @@ from adapter.tools.replay.defects import (
     SILENT,
     SPARSE,
     Defects,
-    covered,
+    is_covered,
 )
 from adapter.tools.replay.demand import RecordedDemand
 from adapter.tools.replay.neededseries import device_series, queue_series
@@ -115,19 +115,19 @@ class Scrutiny:
 
     def _interrupt(self) -> None:
         """Nothing is known of the time until the next pages."""
-        for origin, known in self._exporters.items():
-            self._narrow(origin, known)
-            known.time = None
+        for origin, exporter in self._exporters.items():
+            self._narrow(origin, exporter)
+            exporter.time = None
 
     def _begin(self, event: Begun) -> None:
-        settings = restored(event.settings)
+        settings = restore_settings(event.settings)
         shipped = built_in()
         catalog = shipped.extended(*rows(settings.metrics, shipped))
-        own = set(device_series(catalog, self._spec, cross_checks=False).own)
+        own_series = set(device_series(catalog, self._spec, cross_checks=False).own)
         self._names = {
-            each.series: each.field.name
-            for each in catalog.spellings.values()
-            if each.series in own and each.series not in catalog.label_variants
+            spelling.series: spelling.field.name
+            for spelling in catalog.spellings.values()
+            if spelling.series in own_series and spelling.series not in catalog.label_variants
         }
         self._counters = _counters(catalog, self._spec)
         self._queue = frozenset(queue_series(catalog))
@@ -151,76 +151,82 @@ class Scrutiny:
             if sample.name in self._names
             and ((page.pod or ("",))[0] == namespace or namespace in sample.labels.values())
         ]
-        known = self._exporters.get(page.origin)
-        if known is None:
+        exporter = self._exporters.get(page.origin)
+        if exporter is None:
             if samples and len(self._exporters) < _MOST_ORIGINS:
-                known = _Exporter(page.received, self._spelled(samples), usual=self._interval)
-                self._exporters[page.origin] = known
-                self._new(page, known)
+                exporter = _Exporter(
+                    page.received, self._field_spellings(samples), usual=self._interval
+                )
+                self._exporters[page.origin] = exporter
+                self._note_new_exporter(page, exporter)
             return
-        self._distance(page, known)
+        self._note_distance(page, exporter)
         if samples:
-            self._renamed(page, known, samples)
-            self._resets(page, known, samples)
-        known.time = page.received
+            self._note_renames(page, exporter, samples)
+            self._note_resets(page, exporter, samples)
+        exporter.time = page.received
 
-    def _new(self, page: ScrapeResult, known: _Exporter) -> None:
+    def _note_new_exporter(self, page: ScrapeResult, exporter: _Exporter) -> None:
         """Note the names of a new exporter, which may be an old one at a new address."""
         self._first = page.received if self._first is None else self._first
-        for name, text in known.spellings.items():
+        for name, text in exporter.spellings.items():
             before = self._spellings.setdefault(name, set())
             if before and text not in before and page.received - self._first > _UPGRADE:
                 about = f"{page.origin}, a new address: {', '.join(sorted(before))}, then {text}"
-                self._note(known, page, OTHER_NAME, about)
+                self._note(exporter, page, OTHER_NAME, about)
             before.add(text)
 
-    def _spelled(self, samples: Iterable[Sample]) -> dict[str, str]:
+    def _field_spellings(self, samples: Iterable[Sample]) -> dict[str, str]:
         return {self._names[sample.name]: sample.name for sample in samples}
 
-    def _distance(self, page: ScrapeResult, known: _Exporter) -> None:
-        if known.time is None:
+    def _note_distance(self, page: ScrapeResult, exporter: _Exporter) -> None:
+        if exporter.time is None:
             return
-        apart = page.received - known.time
-        if not known.usual:
-            known.distances.append(apart)
-            if len(known.distances) == _LEARNT:
-                known.usual = median(known.distances)
+        apart = page.received - exporter.time
+        if not exporter.usual:
+            exporter.distances.append(apart)
+            if len(exporter.distances) == _LEARNT:
+                exporter.usual = median(exporter.distances)
             return
-        if apart <= _APART * known.usual:
-            self._narrow(page.origin, known)
+        if apart <= _APART * exporter.usual:
+            self._narrow(page.origin, exporter)
             return
-        known.count += 1
-        if known.count <= _LEVEL:
-            known.wide.append((known.time, page.received))
+        exporter.count += 1
+        if exporter.count <= _LEVEL:
+            exporter.wide.append((exporter.time, page.received))
 
-    def _narrow(self, origin: str, known: _Exporter) -> None:
+    def _narrow(self, origin: str, exporter: _Exporter) -> None:
         """The pages are as far apart as usual again, or there are no more."""
-        if known.count >= _LEVEL and known.time is not None:
-            start = known.wide[0][0]
-            apart = (known.time - start) / known.count
-            about = f"{origin}: {age(apart)} apart, expected {age(known.usual)}"
-            self._defects.add(Stretch(start, known.time, SPARSE, about))
+        if exporter.count >= _LEVEL and exporter.time is not None:
+            start = exporter.wide[0][0]
+            apart = (exporter.time - start) / exporter.count
+            about = f"{origin}: {age(apart)} apart, expected {age(exporter.usual)}"
+            self._defects.add(Stretch(start, exporter.time, SPARSE, about))
         else:
-            for start, end in known.wide:
+            for start, end in exporter.wide:
                 self._defects.add(Stretch(start, end, SILENT, origin))
-        known.wide, known.count = [], 0
+        exporter.wide, exporter.count = [], 0
 
-    def _renamed(self, page: ScrapeResult, known: _Exporter, samples: Iterable[Sample]) -> None:
+    def _note_renames(
+        self, page: ScrapeResult, exporter: _Exporter, samples: Iterable[Sample]
+    ) -> None:
         names = {sample.name for sample in samples}
-        for name, text in self._spelled(samples).items():
-            before = known.spellings.get(name)
+        for name, text in self._field_spellings(samples).items():
+            before = exporter.spellings.get(name)
             if before is not None and before not in names:
                 about = f"{page.origin}: {before}, then {text}"
-                self._note(known, page, OTHER_NAME, about)
+                self._note(exporter, page, OTHER_NAME, about)
             if before is None or before not in names:
-                known.spellings[name] = text
+                exporter.spellings[name] = text
                 self._spellings.setdefault(name, set()).add(text)
 
-    def _note(self, known: _Exporter, page: ScrapeResult, reason: str, about: str) -> None:
-        start = page.received if known.time is None else known.time
+    def _note(self, exporter: _Exporter, page: ScrapeResult, reason: str, about: str) -> None:
+        start = page.received if exporter.time is None else exporter.time
         self._defects.add(Stretch(start, page.received, reason, about))
 
-    def _resets(self, page: ScrapeResult, known: _Exporter, samples: Iterable[Sample]) -> None:
+    def _note_resets(
+        self, page: ScrapeResult, exporter: _Exporter, samples: Iterable[Sample]
+    ) -> None:
         if not self._counters:
             return
         counters = {
@@ -228,16 +234,18 @@ class Scrutiny:
             for sample in samples
             if self._names[sample.name] in self._counters
         }
-        fallen = {key[0] for key, value in counters.items() if value < known.counters.get(key, 0)}
+        fallen = {
+            key[0] for key, value in counters.items() if value < exporter.counters.get(key, 0)
+        }
         for name in sorted(fallen):
             about = f"{page.origin}: {name}"
-            self._note(known, page, RESET, about)
-        known.counters = counters
+            self._note(exporter, page, RESET, about)
+        exporter.counters = counters
 
 
 def _counters(catalog: Catalog, spec: HpaSpec) -> frozenset[str]:
     """Return the fields of the HPA's metrics that only grow."""
-    found: set[str] = set()
+    counters: set[str] = set()
     for wanted in spec.metrics:
         metric = catalog.metrics.get(wanted.name)
         if metric is None or wanted.kind is not MetricKind.PODS:
@@ -245,8 +253,8 @@ def _counters(catalog: Catalog, spec: HpaSpec) -> frozenset[str]:
         for formula in metric.formulas:
             read = formula.formula if isinstance(formula, Unless) else formula
             if metric.kind is Kind.RATE or isinstance(read, Rated):
-                found.update(formula.fields)
-    return frozenset(found)
+                counters.update(formula.fields)
+    return frozenset(counters)
 
 
 def note_syncs(
@@ -260,11 +268,11 @@ def note_syncs(
         period: seconds between two syncs.
         into: also has the defects that the events show.
     """
-    seen = tuple(into)
+    event_defects = tuple(into)
     for before, after in pairwise(syncs):
         if after.time - before.time > GAP * period:
             gap = Stretch(before.time, after.time, NOT_KNOWN, "")
-            if not covered(gap, seen):
+            if not is_covered(gap, event_defects):
                 into.add(gap)
     for sync, demand, end in zip(syncs, demands, _ends(syncs, period), strict=True):
         for reason in _reasons(sync, demand):
@@ -275,11 +283,11 @@ def saturated_times(
     syncs: Sequence[RecordedSync], demands: Sequence[RecordedDemand], period: float
 ) -> Defects:
     """Return when the pods did as much as they can, so that the demand may have been higher."""
-    found = Defects()
+    stretches = Defects()
     for demand, end in zip(demands, _ends(syncs, period), strict=True):
         if demand.saturated:
-            found.add(Stretch(demand.time, end, SATURATED_TIME, ""))
-    return found
+            stretches.add(Stretch(demand.time, end, SATURATED_TIME, ""))
+    return stretches
 
 
 def _ends(syncs: Sequence[RecordedSync], period: float) -> Iterator[float]:

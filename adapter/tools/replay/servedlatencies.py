@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from adapter.pipeline.attribution.latencies import counted
+from adapter.pipeline.attribution.latencies import counted_servers
 from adapter.pipeline.catalog import built_in
-from adapter.pipeline.catalog.increases import Increase, Quantile, added
+from adapter.pipeline.catalog.increases import Increase, Quantile, sum_increases
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.promise import LATENCIES
 from adapter.pipeline.catalog.requestwindow import Latency
@@ -87,7 +87,9 @@ class ServedLatencies:
         self.least = snapshot.options.min_requests
         for pod in pods:
             for latency, metric in PAGE_METRICS.items():
-                for part in counted(snapshot.pod(pod, metric.name, EVERYTHING, now, keep=False)):
+                for part in counted_servers(
+                    snapshot.pod(pod, metric.name, EVERYTHING, now, keep=False)
+                ):
                     if part.increase is not None and part.increase.bounds:
                         self.series.add(part.formula)
                         self._add((pod.ref, part.device, latency), part.increase)
@@ -98,14 +100,14 @@ class ServedLatencies:
         self._until[of] = increase.end
         spans = self._spans.setdefault(of[2], {})
         start = increase.end // SPAN * SPAN
-        known = spans.get(start)
-        whole = increase if known is None else added((known, increase))
+        earlier = spans.get(start)
+        whole = increase if earlier is None else sum_increases((earlier, increase))
         assert whole is not None  # noqa: S101 - a sum of something
         spans[start] = whole
 
     def whole(self, latency: Latency) -> Increase | None:
         """Return all that was counted of a latency; None if no page has its histogram."""
-        return added(self._spans.get(latency, {}).values())
+        return sum_increases(self._spans.get(latency, {}).values())
 
     def latencies(self) -> list[RecordedLatency]:
         """Return the latencies that the pages show, in the order in which promises name them."""

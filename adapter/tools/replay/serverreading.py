@@ -12,7 +12,7 @@ from adapter.hpa import HpaSpec
 from adapter.pipeline.catalog.promise import SLO_RATIO, Promise
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.server.recording.events import Begun, Missed, PageRead, Recording
-from adapter.server.recording.settings import restored
+from adapter.server.recording.settings import restore_settings
 from adapter.tools.replay.servedlatencies import PAGE_METRICS, ServedLatencies
 from adapter.tools.replay.virtualcluster import VirtualCluster
 from apiservice.labels.selector import Selector
@@ -26,12 +26,12 @@ class SettledWorkload(PromisedWorkload):
 
     Args:
         promise: what is to be kept.
-        known: type of GPU -> what a pod can take; None if nobody knows.
+        capacities: type of GPU -> what a pod can take; None if nobody knows.
     """
 
-    def __init__(self, promise: Promise, known: Mapping[str, PodCapacity | None]) -> None:
+    def __init__(self, promise: Promise, capacities: Mapping[str, PodCapacity | None]) -> None:
         super().__init__(promise)
-        self._known = known
+        self._known = capacities
 
     def capacities(self) -> Mapping[str, PodCapacity | None]:
         """Return what is known."""
@@ -67,7 +67,7 @@ class ServerReading:
                 continue
             self._ask_until(event.time)
             if isinstance(event, Begun):
-                self._stored = restored(event.settings).source.kind == "prometheus"
+                self._stored = restore_settings(event.settings).source.kind == "prometheus"
                 self._next = None
             if not isinstance(event, PageRead):
                 self._cluster.take(event)
@@ -83,7 +83,7 @@ class ServerReading:
 
     def _page(self, page: ScrapeResult) -> None:
         """Add up what a page counts that was taken."""
-        pods = [pod for pod, _ in self._cluster.shown(page, self._spec)]
+        pods = [pod for pod, _ in self._cluster.shown_pods(page, self._spec)]
         if pods:
             self.served.take(pods, self._cluster.store.snapshot, page.received)
             self._next = page.received if self._next is None else self._next

@@ -67,7 +67,7 @@ def simulate(
     shown: int | None = None
     among = 0
     """Pods that have this value for the HPA."""
-    pods = [float("-inf")] * checked(start, spec)
+    pods = [float("-inf")] * check_replicas(start, spec)
     """When each pod was asked for, the oldest first."""
     for demand in demands:
         now = demand.time
@@ -80,9 +80,11 @@ def simulate(
         elif now >= outage.blind:
             shown = None
         among = min(among, ready)  # old values are of pods that had one before
-        seen = Observation(len(pods), pod_states(ready, len(pods)), (values_of(shown, among),))
-        decision, state = decide(spec, state, seen, now, world.controller)
-        change = checked(decision.desired, spec) - len(pods)
+        observation = Observation(
+            len(pods), pod_states(ready, len(pods)), (values_of(shown, among),)
+        )
+        decision, state = decide(spec, state, observation, now, world.controller)
+        change = check_replicas(decision.desired, spec) - len(pods)
         if change >= 0:
             pods += [now] * change
         else:
@@ -91,7 +93,7 @@ def simulate(
         yield Moment(now, len(pods), ready, load, demand.saturated)
 
 
-def checked(replicas: int, spec: HpaSpec) -> int:
+def check_replicas(replicas: int, spec: HpaSpec) -> int:
     """Return the replicas; raises ClientError if they are more than a replay can have."""
     if replicas > MOST_REPLICAS:
         target = number(spec.metrics[0].target.milli / 1000)
@@ -108,9 +110,9 @@ def shown_value(load: int | None, world: SimulatedWorld) -> int | None:
     return load if load is None or world.highest is None else min(load, world.highest)
 
 
-def values_of(each: int | None, count: int) -> Values:
+def values_of(value: int | None, count: int) -> Values:
     """Return the same value for the first pods."""
-    return {} if each is None else dict.fromkeys(_names(count), each)
+    return {} if value is None else dict.fromkeys(_names(count), value)
 
 
 @lru_cache(_NAMES)

@@ -137,9 +137,9 @@ def _size(use: RecordedUse, prices: PriceList) -> GpuSize:
         return GpuSize(use, busy, "the memory of a whole GPU is not known")
     if use.signal in (None, BusySignal.UTILIZATION):
         # If the memory alone needs the whole GPU, its compute does not matter.
-        alone = _fitted(use, use.total, 0.0, prices)
-        return GpuSize(use, busy, _unknown_compute(use) if alone.smaller else "")
-    return _fitted(use, use.total, busy or 0.0, prices)
+        alone = _fit_parts(use, use.total, 0.0, prices)
+        return GpuSize(use, busy, _compute_doubt(use) if alone.smaller else "")
+    return _fit_parts(use, use.total, busy or 0.0, prices)
 
 
 def _doubt(use: RecordedUse) -> str:
@@ -150,10 +150,10 @@ def _doubt(use: RecordedUse) -> str:
         return _OF_FORMS[form].format(gpus=use.gpus, profile=profile)
     if use.vendor not in ("", NVIDIA):
         return "parts of this GPU, and the memory that they have, are not in the catalogue"
-    return _reserved(use) or _too_little(use)
+    return _memory_doubt(use) or _evidence_doubt(use)
 
 
-def _reserved(use: RecordedUse) -> str:
+def _memory_doubt(use: RecordedUse) -> str:
     """Return why the memory in use does not show what is needed; empty if it does."""
     if use.server is not None:
         return (
@@ -168,7 +168,7 @@ def _reserved(use: RecordedUse) -> str:
     return ""
 
 
-def _too_little(use: RecordedUse) -> str:
+def _evidence_doubt(use: RecordedUse) -> str:
     if use.seconds < SHORTEST:
         return f"these are {age(use.seconds)}, and a recommendation needs a day with its peak"
     if use.looks < FEWEST:
@@ -176,14 +176,14 @@ def _too_little(use: RecordedUse) -> str:
     return ""
 
 
-def _unknown_compute(use: RecordedUse) -> str:
+def _compute_doubt(use: RecordedUse) -> str:
     lacking = "let the exporter write DCGM_FI_PROF_SM_ACTIVE"
     if use.signal is None:
         return f"how much of the GPU worked is not known: {lacking}"
     return f"{use.signal} says that a kernel ran, and not how much of the GPU it used: {lacking}"
 
 
-def _fitted(use: RecordedUse, total: float, busy: float, prices: PriceList) -> GpuSize:
+def _fit_parts(use: RecordedUse, total: float, busy: float, prices: PriceList) -> GpuSize:
     """Return which parts of a GPU would have been enough for what was used, with headroom.
 
     Args:
@@ -194,9 +194,9 @@ def _fitted(use: RecordedUse, total: float, busy: float, prices: PriceList) -> G
     """
     needed = use.used / (1 - HEADROOM)
     compute = busy / 100 / BUSY
-    known = mig_model(use.model, total)
+    mig = mig_model(use.model, total)
     fit = None
-    for profile, instances in known.profiles.items() if known is not None else ():
+    for profile, instances in mig.profiles.items() if mig is not None else ():
         room, part = profile_memory(profile) or 0.0, gpu_part(profile, use.model) or 0.0
         if part < 1 and needed <= room and compute <= part:
             fit = MigFit(profile, instances, part, _price(use, prices, profile))
@@ -204,11 +204,15 @@ def _fitted(use: RecordedUse, total: float, busy: float, prices: PriceList) -> G
     largest = max(needed / total, compute, 1 / _MOST_SHARES)
     shares = max(1, math.floor(1 / largest))
     price = _price(use, prices, "")
-    other = _other(use.model, needed, price, prices) if fit is not None or shares > 1 else None
+    other = (
+        _other_model(use.model, needed, price, prices) if fit is not None or shares > 1 else None
+    )
     return GpuSize(use, busy, fit=fit, shares=shares, price=price, other=other)
 
 
-def _other(model: str, needed: float, price: float | None, prices: PriceList) -> OtherModel | None:
+def _other_model(
+    model: str, needed: float, price: float | None, prices: PriceList
+) -> OtherModel | None:
     """Return the cheapest other model with enough memory; None if none costs less.
 
     Args:

@@ -126,8 +126,8 @@ class RecordedUse:
     @property
     def signal(self) -> BusySignal | None:
         """The signal with most looks; None if no page shows one."""
-        known = [signal for signal in BusySignal if signal in self.busy]
-        return max(known, key=lambda signal: self.busy[signal].total(), default=None)
+        signals = [signal for signal in BusySignal if signal in self.busy]
+        return max(signals, key=lambda signal: self.busy[signal].total(), default=None)
 
     def take_time(self, time: float) -> None:
         """Count a look at a pod.
@@ -197,8 +197,8 @@ class SizeReading:
         snapshot = self._cluster.store.snapshot
         for pod in self._cluster.pods_of(self._spec):
             self.holders = self.holders or snapshot.holds(pod)
-        for pod, named in self._cluster.shown(page, self._spec):
-            if any(series.serves for series in named):
+        for pod, pod_series in self._cluster.shown_pods(page, self._spec):
+            if any(series.serves for series in pod_series):
                 self._server(pod, snapshot, page.received)
             else:
                 self._look(pod, snapshot, page.received)
@@ -208,13 +208,13 @@ class SizeReading:
         kind, most = self._servers.get(pod.uid, (None, None))
         if kind is None:
             running = snapshot.pod(pod, RUNNING, EVERYTHING, now, keep=False)
-            kind = self._reserving(running) if isinstance(running, Reading) else None
+            kind = self._reserving_server(running) if isinstance(running, Reading) else None
         cache = snapshot.pod(pod, CACHE, EVERYTHING, now, keep=False)
         if isinstance(cache, Reading):
             most = max(most or 0.0, *(part.value for part in cache.devices))
         self._servers[pod.uid] = kind, most
 
-    def _reserving(self, running: Reading) -> ServerKind | None:
+    def _reserving_server(self, running: Reading) -> ServerKind | None:
         for part in running.devices:
             spelling = self._cluster.catalog.spellings.get(part.formula)
             kind = kind_of_field(spelling.field.name if spelling is not None else part.formula)
@@ -232,21 +232,21 @@ class SizeReading:
             return
         self._looked[pod.uid] = memory.time
         labels = snapshot.cluster.labels(pod.node)
-        known, model = facts(labels), memory.devices[0].model
+        node_facts, model = facts(labels), memory.devices[0].model
         use = self._uses.setdefault(model, RecordedUse(model, first=memory.time, last=memory.time))
         use.take_time(memory.time)
         use.pods.add(pod.uid)
         use.places[labels.get(INSTANCE_TYPE, ""), capacity_type(labels)] += 1
-        use.vendor = use.vendor or next(filter(None, map(vendor_of, pod.gpus)), known.vendor)
-        use.profile = use.profile or memory.devices[0].of.mig_profile or known.mig_profile
+        use.vendor = use.vendor or next(filter(None, map(vendor_of, pod.gpus)), node_facts.vendor)
+        use.profile = use.profile or memory.devices[0].of.mig_profile or node_facts.mig_profile
         use.gpus = max(use.gpus, len(memory.devices), sum(devices(pod.gpus).values()))
         virtual = labels.get(_VGPU_PRESENT) == "true" or bool(_VGPU_TYPE.search(model))
         form = _form(pod, memory, virtual=virtual)
         if form is not None:
             use.forms[form] += 1
         self._memory(use, pod, memory, snapshot, now)
-        if use.total is None and known.memory is not None:
-            use.total = float(known.memory * _MIB)
+        if use.total is None and node_facts.memory is not None:
+            use.total = float(node_facts.memory * _MIB)
         for signal in BusySignal:
             value = snapshot.pod(pod, signal, EVERYTHING, now, keep=False)
             if isinstance(value, Reading):

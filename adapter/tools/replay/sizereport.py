@@ -25,18 +25,18 @@ def size_lines(answer: SizeAnswer, prices: PriceList) -> Iterator[str]:
         yield f"size: not known, because {answer.problem}"
     for size in answer.sizes:
         where = f" of {size.use.model}" if len(answer.sizes) > 1 and size.use.model else ""
-        yield f"size{where}: {_used(size)}: {_verdict(size, prices)}"
+        yield f"size{where}: {_describe_use(size)}: {_verdict(size, prices)}"
         if size.smaller:
             yield _caveat(size, prices)
 
 
-def _used(size: GpuSize) -> str:
+def _describe_use(size: GpuSize) -> str:
     """Return what was used, and how many looks show it."""
     use = size.use
     parts = [f"at most {memory(use.used, use.total)} of memory"]
     if size.busy is not None and use.signal is not None:
-        said = _BUSY[use.signal].format(share=percent(size.busy))
-        parts.append(f"{said} (p{100 * QUANTILE:.0f})")
+        busy = _BUSY[use.signal].format(share=percent(size.busy))
+        parts.append(f"{busy} (p{100 * QUANTILE:.0f})")
     text = f"{' and '.join(parts)} over {_days(use.seconds)} "
     text += f"({count(use.looks, 'look')} at {count(len(use.pods), 'pod')}"
     return text + (f"; {age(use.missing)} are missing)" if use.missing else ")")

@@ -60,16 +60,16 @@ class StoredPods:
         self._last: dict[str, float] = {}
         self._owners: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def owners(self, found: Iterable[StoredSeries]) -> None:
+    def owners(self, all_series: Iterable[StoredSeries]) -> None:
         """Take ``kube_replicaset_owner``."""
-        for row in found:
+        for row in all_series:
             labels = row.labels
             owner = labels.get("owner_kind", ""), labels.get("owner_name", "")
             self._owners[labels.get("namespace", ""), labels.get("replicaset", "")] = owner
 
     def events(
         self,
-        found: Iterable[StoredSeries],
+        pod_series: Iterable[StoredSeries],
         status: Iterable[StoredSeries],
         since: float,
         breaks: Sequence[float],
@@ -77,53 +77,53 @@ class StoredPods:
         """Yield what the scrapes of a span show, by time.
 
         Args:
-            found: the series of the pods.
+            pod_series: the series of the pods.
             status: those of the HPA, which show a scrape even if there is no pod.
             since: the time of the scrape before; a pod may be older than the span.
             breaks: times before which nothing is known.
         """
-        scrapes = self._scrapes(found)
+        scrapes = self._scrapes(pod_series)
         for row in status:
             for time, _ in row.points:
                 scrapes.setdefault((time, row.origin), {})
         before = since
         for time, instance in sorted(scrapes):
-            if any(before < each <= time for each in breaks):
+            if any(before < moment <= time for moment in breaks):
                 self._known, self._last, before = {}, {}, time
-            seen = scrapes[time, instance]
-            for uid, state in seen.items():
+            states = scrapes[time, instance]
+            for uid, state in states.items():
                 if not state.info:
                     continue  # its other series may be scraped by a rule of their own
                 yield from self._put(uid, self._pod(uid, state), instance, before, time)
             self._last[instance] = time
-            yield from self._gone(seen, instance, time)
+            yield from self._forget_gone_pods(states, instance, time)
             before = time
 
     def _put(
         self, uid: _Uid, pod: Pod, instance: str, before: float, time: float
     ) -> Iterator[PodSeen]:
-        known = self._known.get(uid)
+        earlier = self._known.get(uid)
         self._known[uid] = pod, instance
-        if known is not None and known[0] == pod:
+        if earlier is not None and earlier[0] == pod:
             return
-        if known is None and before < pod.born <= time:
+        if earlier is None and before < pod.born <= time:
             # Each pod begins as Pending, so its state at its creation is known.
             yield PodSeen(pod.born, pod.replace(phase="Pending", ready=False, node="", ip=""))
         yield PodSeen(time, pod)
 
-    def _gone(
-        self, seen: Mapping[_Uid, _PodState], instance: str, time: float
+    def _forget_gone_pods(
+        self, states: Mapping[_Uid, _PodState], instance: str, time: float
     ) -> Iterator[PodSeen]:
         for uid, (pod, of) in tuple(self._known.items()):
-            if uid in seen:
+            if uid in states:
                 continue
             if of == instance or self._last.get(of, time) < time - _SILENT:
                 del self._known[uid]
                 yield PodSeen(time, pod, gone=True)
 
-    def _scrapes(self, found: Iterable[StoredSeries]) -> dict[_Scrape, dict[_Uid, _PodState]]:
+    def _scrapes(self, pod_series: Iterable[StoredSeries]) -> dict[_Scrape, dict[_Uid, _PodState]]:
         scrapes: dict[_Scrape, dict[_Uid, _PodState]] = {}
-        for row in found:
+        for row in pod_series:
             labels = row.labels
             uid = labels.get("namespace", ""), labels.get("pod", ""), labels.get("uid", "")
             for time, value in row.points:
@@ -152,7 +152,7 @@ class StoredPods:
                     state.containers.add(row.labels.get("container", ""))
 
     def _pod(self, uid: _Uid, state: _PodState) -> Pod:
-        namespace, name, own = uid
+        namespace, name, pod_uid = uid
         kind, owner = _created_by(state.info)
         hashed = {}
         if kind == "ReplicaSet":
@@ -162,7 +162,7 @@ class StoredPods:
                 hashed = {_HASHES[above]: suffix}
         fields = PodFields(
             ref=PodRef(namespace, name),
-            uid=own,
+            uid=pod_uid,
             node=state.info.get("node", ""),
             ip=state.info.get("pod_ip", ""),
             phase=state.phase,
@@ -198,15 +198,17 @@ class StoredStatus:
         """The time of the last scrape that shows the HPA."""
         return self._last
 
-    def events(self, found: Iterable[StoredSeries], breaks: Sequence[float]) -> Iterator[HpaSeen]:
+    def events(
+        self, hpa_series: Iterable[StoredSeries], breaks: Sequence[float]
+    ) -> Iterator[HpaSeen]:
         """Yield the changes of the status, by the time since which they may have been written.
 
         Args:
-            found: the series of the HPA.
+            hpa_series: the series of the HPA.
             breaks: times before which nothing is known.
         """
         scrapes: dict[float, dict[str, float]] = {}
-        for row in found:
+        for row in hpa_series:
             name = row.labels.get("metric_name", "") if row.name == series.VALUES else row.name
             if row.labels.get("metric_target_type", "average") == "average":
                 for time, value in row.points:
@@ -215,7 +217,7 @@ class StoredStatus:
             if series.DESIRED not in values or series.CURRENT not in values:
                 continue
             shown = self._hpa(values)
-            if any((self._last or 0.0) < each <= time for each in breaks):
+            if any((self._last or 0.0) < moment <= time for moment in breaks):
                 self._last = self._shown = None
             if self._shown is None or self._last is None:
                 yield HpaSeen(time, shown)

@@ -76,11 +76,11 @@ class StoreQueries:
         query = f"{expression}[{round((end - start) * 1000)}ms]"
         answer: SeriesAnswer = await attempts(self._retries)(self._reader.instant, query, end)
         # Engines differ in whether a span is closed.
-        kept = [(series, series.points.between(start, end)) for series in answer.series]
+        in_span = [(series, series.points.between(start, end)) for series in answer.series]
         return StoredSpan(
             [
                 StoredSeries(series.name, series.labels, origin_of(series.labels), points)
-                for series, points in kept
+                for series, points in in_span
                 if points
             ],
             answer.left_out,

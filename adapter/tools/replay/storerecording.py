@@ -25,7 +25,7 @@ from adapter.server.recording.events import (
     RecordingError,
     Stretch,
 )
-from adapter.tools.replay.neededseries import lacking
+from adapter.tools.replay.neededseries import describe_missing_series
 from adapter.tools.replay.storedpods import StoredPods, StoredStatus
 from adapter.tools.replay.storequeries import StoredSeries, StoredSpan, StoreQueries
 from adapter.tools.replay.storespans import SpanReader, StoreRange
@@ -49,15 +49,15 @@ _GAP: Final = 4
 _LEAST_GAP: Final = 120.0
 
 
-def pages(found: Iterable[StoredSeries], scrape_interval: float) -> Iterator[PageRead]:
+def pages(all_series: Iterable[StoredSeries], scrape_interval: float) -> Iterator[PageRead]:
     """Yield the pages of all exporters, in no order.
 
     Args:
-        found: the exporters' series in one span.
+        all_series: the exporters' series in one span.
         scrape_interval: seconds between two scrapes.
     """
     of: defaultdict[str, list[StoredSeries]] = defaultdict(list)
-    for row in found:
+    for row in all_series:
         of[row.origin].append(row)
     for origin, rows in of.items():
         by_time = _by_time(rows)
@@ -69,18 +69,18 @@ def pages(found: Iterable[StoredSeries], scrape_interval: float) -> Iterator[Pag
 
 
 def _by_time(rows: Sequence[StoredSeries]) -> dict[float, list[Sample]]:
-    found: defaultdict[float, list[Sample]] = defaultdict(list)
+    by_time: defaultdict[float, list[Sample]] = defaultdict(list)
     for row in rows:
         for time, value in row.points:
-            found[time].append(Sample(row.name, row.labels, value, time))
-    return found
+            by_time[time].append(Sample(row.name, row.labels, value, time))
+    return by_time
 
 
 def _by_interval(by_time: dict[float, list[Sample]], interval: float) -> dict[float, list[Sample]]:
-    found: defaultdict[float, list[Sample]] = defaultdict(list)
+    by_interval: defaultdict[float, list[Sample]] = defaultdict(list)
     for time, samples in sorted(by_time.items()):
-        found[time // interval].extend(samples)
-    return found
+        by_interval[time // interval].extend(samples)
+    return by_interval
 
 
 class StoreRecording:
@@ -134,11 +134,11 @@ class _Reading:
         await self._queries.close()
 
     def events(self, runner: asyncio.Runner) -> Iterator[Event]:
-        at, end, late = self._wanted.start, self._wanted.end, 0
-        while at < end:
-            until = min(at + self._span, end)
+        start, end, late = self._wanted.start, self._wanted.end, 0
+        while start < end:
+            until = min(start + self._span, end)
             try:
-                found = runner.run(self._spans.read(at, until))
+                spans = runner.run(self._spans.read(start, until))
             except SourceError as error:
                 late = late + 1 if error.reason == "timeout" else 0
                 if error.reason not in _HALVED or self._span <= _SHORTEST or late > _LATE:
@@ -146,14 +146,14 @@ class _Reading:
                 self._span /= 2
                 continue
             late = 0
-            yield from self._take(found, at, until)
-            at = until
+            yield from self._take(spans, start, until)
+            start = until
         yield from self._flush(None)
         self._complain()
 
-    def _take(self, found: Mapping[str, StoredSpan], start: float, end: float) -> Iterator[Event]:
+    def _take(self, spans: Mapping[str, StoredSpan], start: float, end: float) -> Iterator[Event]:
         """Yield the events of a span, in the order of time."""
-        for name, span in found.items():
+        for name, span in spans.items():
             self._samples += sum(len(row.points) for row in span.all_series)
             if span.all_series:
                 self._found.add(name)
@@ -165,22 +165,22 @@ class _Reading:
                 f"{self.url}: more than {MOST_SAMPLES} samples: give a shorter --since, or select "
                 "one cluster with source.prometheus.matchers in --config"
             )
-        partial = next((span.partial for span in found.values() if span.partial), "")
+        partial = next((span.partial for span in spans.values() if span.partial), "")
         if partial:
             self._partial = partial
             yield from self._flush(None)
             yield Missed(end, Stretch(start, end, PARTIAL, partial))
             return
-        known = self._spans.pods(found)
-        pods, status = known, found["hpa"].all_series
+        pod_series = self._spans.pods(spans)
+        pods, status = pod_series, spans["hpa"].all_series
         scrapes = sorted({time for row in (*pods, *status) for time, _ in row.points})
         breaks = list(self._breaks(scrapes))
         if scrapes:
             since = scrapes[0] if self._state is None else self._state
-            self._pods.owners(found["owners"].all_series)
+            self._pods.owners(spans["owners"].all_series)
             self._waiting += self._pods.events(pods, status, since, breaks)
             self._waiting += self._status.events(status, breaks)
-        self._waiting += self._pages(found["devices"].all_series, scrapes)
+        self._waiting += self._pages(spans["devices"].all_series, scrapes)
         self._state = scrapes[-1] if scrapes else self._state
         yield from self._flush(self._status.last if status else None)
 
@@ -204,12 +204,14 @@ class _Reading:
         """Seconds after a scrape for which the state of the cluster counts as known."""
         return max(_LEAST_GAP, _GAP * self._usual)
 
-    def _pages(self, found: Sequence[StoredSeries], scrapes: Sequence[float]) -> Iterator[Event]:
+    def _pages(
+        self, all_series: Sequence[StoredSeries], scrapes: Sequence[float]
+    ) -> Iterator[Event]:
         """Yield the pages of the times at which the state of the cluster is known."""
-        known = scrapes if self._state is None else (self._state, *scrapes)
-        for page in pages(found, self._wanted.scrape_interval):
-            index = bisect_right(known, page.time)
-            if index and page.time - known[index - 1] <= self._patience:
+        times = scrapes if self._state is None else (self._state, *scrapes)
+        for page in pages(all_series, self._wanted.scrape_interval):
+            index = bisect_right(times, page.time)
+            if index and page.time - times[index - 1] <= self._patience:
                 yield page
 
     def _flush(self, until: float | None) -> Iterator[Event]:
@@ -223,7 +225,7 @@ class _Reading:
 
     def _complain(self) -> None:
         """Raise RecordingError if something that a replay needs is missing in all spans."""
-        missing = lacking(self._found, self._spec, self._wanted.names)
+        missing = describe_missing_series(self._found, self._spec, self._wanted.names)
         if missing and self._partial:
             raise RecordingError(
                 f"{self.url}: answers are partial ({self._partial}), and left out: repair the store"

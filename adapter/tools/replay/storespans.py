@@ -67,39 +67,39 @@ class SpanReader:
         where = {"namespace": self._spec.namespace}
         hpa = {**where, "horizontalpodautoscaler": self._spec.name}
         gpus = {"resource": self._wanted.resources.matchers}
-        found = {
+        spans = {
             "hpa": await self._read(series.STATUS, hpa, start, end),
             "owners": await self._read((series.OWNERS,), where, start, end),
             "requests": await self._read((series.REQUESTS,), gpus, start, end),
         }
-        namespaces = {"namespace": self._namespaces(found["requests"])}
-        found["pods"] = await self._read(series.PODS, namespaces, start, end)
-        found["devices"] = StoredSpan()
-        if found["pods"].all_series:
-            found["devices"] = await self._devices(start, end)
-        return found
+        namespaces = {"namespace": self._namespaces(spans["requests"])}
+        spans["pods"] = await self._read(series.PODS, namespaces, start, end)
+        spans["devices"] = StoredSpan()
+        if spans["pods"].all_series:
+            spans["devices"] = await self._devices(start, end)
+        return spans
 
     async def _devices(self, start: float, end: float) -> StoredSpan:
         names = self._wanted.names
-        found = await self._read_all(names.own, {}, start, end)
-        for row in found.all_series:
-            if row.origin not in self._exporters and self._named(row):
+        span = await self._read_all(names.own, {}, start, end)
+        for row in span.all_series:
+            if row.origin not in self._exporters and self._names_namespace(row):
                 self._exporters[row.origin] = row.labels.get(_INSTANCE)
         if names.others and self._exporters:
-            instances = {each for each in self._exporters.values() if each is not None}
+            instances = {instance for instance in self._exporters.values() if instance is not None}
             several = None in self._exporters.values() or len(instances) > _MOST_NAMED
             where = {} if several else {_INSTANCE: sorted(map(_literal, instances))}
-            _add(found, await self._read_all(names.others, where, start, end))
-        found.all_series = [row for row in found.all_series if row.origin in self._exporters]
+            _add(span, await self._read_all(names.others, where, start, end))
+        span.all_series = [row for row in span.all_series if row.origin in self._exporters]
         if names.servers:
-            own = {"namespace": self._spec.namespace}
-            _add(found, await self._read_all(names.servers, own, start, end))
+            matchers = {"namespace": self._spec.namespace}
+            _add(span, await self._read_all(names.servers, matchers, start, end))
         for label in _NAMESPACES if names.sizes else ():
-            own = {label: self._spec.namespace}
-            _add(found, await self._read_all(names.sizes, own, start, end))
-        return found
+            matchers = {label: self._spec.namespace}
+            _add(span, await self._read_all(names.sizes, matchers, start, end))
+        return span
 
-    def _named(self, row: StoredSeries) -> bool:
+    def _names_namespace(self, row: StoredSeries) -> bool:
         return self._spec.namespace in row.labels.values()
 
     async def _read_all(
@@ -107,23 +107,23 @@ class SpanReader:
     ) -> StoredSpan:
         if not self._wanted.exact:
             return await self._read(names, where, start, end)
-        found = StoredSpan()
+        span = StoredSpan()
         for name in names:
-            _add(found, await self._read((name,), where, start, end))
-        return found
+            _add(span, await self._read((name,), where, start, end))
+        return span
 
     async def _read(
         self, names: Sequence[str], where: Matchers, start: float, end: float
     ) -> StoredSpan:
-        found = await self._queries.read(selector(names, where, self._more), start, end)
-        self._bytes += found.size
+        span = await self._queries.read(selector(names, where, self._more), start, end)
+        self._bytes += span.size
         if self._bytes > MOST_BYTES:
             raise SourceError(
                 "too_large",
                 f"the answers about {end - start:g} s have over {MOST_BYTES >> 20} MiB; select one "
                 "cluster with source.prometheus.matchers in --config",
             )
-        return found
+        return span
 
     def _namespaces(self, requests: StoredSpan) -> list[str]:
         """Return the namespaces whose pods may share a GPU with those of the HPA."""
@@ -133,14 +133,14 @@ class SpanReader:
         others = {labels.get("namespace", "") for labels in rows if labels.get("node") in nodes}
         return sorted({own, *others})
 
-    def pods(self, found: Mapping[str, StoredSpan]) -> list[StoredSeries]:
+    def pods(self, spans: Mapping[str, StoredSpan]) -> list[StoredSeries]:
         """Return the series of the HPA's namespace, and of the pods elsewhere that have a GPU."""
         own = self._spec.namespace
-        requests = found["requests"].all_series
+        requests = spans["requests"].all_series
         holders = {row.labels.get("uid") for row in requests}
         return [
             row
-            for row in (*found["pods"].all_series, *requests)
+            for row in (*spans["pods"].all_series, *requests)
             if row.labels.get("namespace") == own or row.labels.get("uid") in holders
         ]
 
@@ -153,4 +153,4 @@ def _add(to: StoredSpan, more: StoredSpan) -> None:
 
 def _literal(text: str) -> str:
     """Return the regular expression of a text: an address has dots and brackets."""
-    return "".join(each if each.isalnum() or each in "_:-/" else f"\\{each}" for each in text)
+    return "".join(sign if sign.isalnum() or sign in "_:-/" else f"\\{sign}" for sign in text)

@@ -193,7 +193,7 @@ class Trial:
             self._outcome(failed),
             failed,
             fewer=max(0, *apart),
-            more=max(0, *(-each for each in apart)),
+            more=max(0, *(-difference for difference in apart)),
         )
         return VariantRun(variant, outcome, moments, without)
 
@@ -206,7 +206,7 @@ class Trial:
 
     def study(self, runs: Sequence[VariantRun]) -> Study:
         """Return the result. The first run is that of the HPA's own settings."""
-        syncs, happened = self._syncs, _recorded(self._syncs, self._work)
+        syncs, happened = self._syncs, _recorded_moments(self._syncs, self._work)
         nodes, wanted = None, self._options.nodes
         if wanted is not None:
             nodes = study_nodes(self.spec, self._work, syncs, wanted, self._world, self._gpus)
@@ -244,26 +244,28 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
     """Replay one HPA with each combination of the settings to try; raises as :class:`Trial`."""
     trial = Trial(recording, spec, options)
     window = options.controller.downscale_stabilization
-    return trial.study([trial.run(each) for each in variants(trial.spec, options.tried, window)])
+    return trial.study(
+        [trial.run(variant) for variant in variants(trial.spec, options.tried, window)]
+    )
 
 
 def _metric(
     spec: HpaSpec, wanted: str, catalog: Catalog, remarks: list[str]
 ) -> tuple[int, Divisible]:
     """Return the metric to replay: its index, and how work is divided into it."""
-    found: list[tuple[int, Divisible]] = []
+    choices: list[tuple[int, Divisible]] = []
     for index, metric in enumerate(spec.metrics):
         kind = divisible(metric.name, catalog.metrics) if metric.kind is MetricKind.PODS else None
         if kind is not None and wanted in ("", metric.name):
-            found.append((index, kind))
+            choices.append((index, kind))
     names = ", ".join(f"{metric.kind} {metric.name}" for metric in spec.metrics)
-    if not found:
-        asked = f"{wanted} is not one" if wanted else f"it has {names}"
+    if not choices:
+        why = f"{wanted} is not one" if wanted else f"it has {names}"
         raise ClientError(
             f"HPA {spec.namespace}/{spec.name} has no metric of type Pods that work is divided "
-            f"into, such as gpu_utilization or inference_requests_running: {asked}"
+            f"into, such as gpu_utilization or inference_requests_running: {why}"
         )
-    index, kind = found[0]
+    index, kind = choices[0]
     if len(spec.metrics) > 1:
         name = spec.metrics[index].name
         remarks.append(
@@ -279,9 +281,9 @@ def _boot(syncs: Sequence[RecordedSync], index: int, given: float | None) -> tup
     old = {pod.uid for pod in syncs[0].pods}
     for sync in syncs:
         values = sync.seen.values[index]
-        known = values if isinstance(values, Mapping) else {}
+        by_pod = values if isinstance(values, Mapping) else {}
         for pod in sync.pods:
-            if pod.ref.name in known and pod.uid not in old and pod.born:
+            if pod.ref.name in by_pod and pod.uid not in old and pod.born:
                 times.setdefault(pod.uid, max(0.0, sync.time - pod.born))
     if given is not None:
         return given, len(times)
@@ -311,10 +313,12 @@ def _gpus(syncs: Sequence[RecordedSync]) -> float:
     return 0.0
 
 
-def _recorded(syncs: Sequence[RecordedSync], work: Sequence[RecordedDemand]) -> list[Moment]:
-    found = []
+def _recorded_moments(
+    syncs: Sequence[RecordedSync], work: Sequence[RecordedDemand]
+) -> list[Moment]:
+    moments = []
     for sync, demand in zip(syncs, work, strict=True):
         replicas = sum(not pod.deleting and not pod.finished for pod in sync.pods)
         load = demand.total // demand.measured if demand.total is not None else None
-        found.append(Moment(sync.time, replicas, demand.measured, load, demand.saturated))
-    return found
+        moments.append(Moment(sync.time, replicas, demand.measured, load, demand.saturated))
+    return moments

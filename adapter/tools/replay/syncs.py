@@ -106,7 +106,7 @@ class Syncs:
                 self._cluster.take(event)
                 continue
             if self._open is None:
-                yield from self._unchanged(event.time)
+                yield from self._unchanged_syncs(event.time)
             if isinstance(event, HpaSeen):
                 yield from self._status_seen(event)
             elif not isinstance(event, Missed):
@@ -124,7 +124,7 @@ class Syncs:
             return event.time >= end
         return isinstance(event, Begun) or event.time > end
 
-    def _unchanged(self, until: float) -> Iterator[RecordedSync]:
+    def _unchanged_syncs(self, until: float) -> Iterator[RecordedSync]:
         """Yield the syncs that did not change the status, one period after the last one."""
         while self._last is not None and until >= self._last + 1.5 * self._period:
             self._last += self._period
@@ -132,7 +132,7 @@ class Syncs:
             yield self._begin(self._observe(self._last))
 
     def _status_seen(self, event: HpaSeen) -> Iterator[RecordedSync]:
-        if not self._written(event):
+        if not self._is_new_status(event):
             return
         if event.until is not None:
             self._open, self._sampled = event, True
@@ -148,18 +148,18 @@ class Syncs:
         self._open = None
         end = event.until or event.time
         self._take_until(event.time)
-        at = event.time
+        moment = event.time
         while True:
-            sync = self._observe(at, event.hpa)
+            sync = self._observe(moment, event.hpa)
             if sync.exact or not self._waiting or self._waiting[0].time > end:
                 break
             # The pods are known at the beginning of this span: there may have been a sync, too.
-            apart = 0.5 if at == event.time else _MOST_APART
-            if self._last is not None and at >= self._last + apart * self._period:
-                self._last = at
-                yield self._begin(self._observe(at))
-            at = self._waiting[0].time
-            self._take_until(at)
+            apart = 0.5 if moment == event.time else _MOST_APART
+            if self._last is not None and moment >= self._last + apart * self._period:
+                self._last = moment
+                yield self._begin(self._observe(moment))
+            moment = self._waiting[0].time
+            self._take_until(moment)
         if not sync.exact:
             sync = self._observe(end, event.hpa)
         self._last = sync.time
@@ -188,7 +188,7 @@ class Syncs:
                 return sync
             self._cluster.take(self._waiting.popleft())
 
-    def _written(self, event: HpaSeen) -> bool:
+    def _is_new_status(self, event: HpaSeen) -> bool:
         """Return whether the event is a status that the controller has just written."""
         hpa = event.hpa
         if (hpa.namespace, hpa.name) != (self._spec.namespace, self._spec.name):
@@ -197,7 +197,11 @@ class Syncs:
         if before is None:
             self._last = self._last or event.time
             return False
-        return not event.gone and _shown(before) != _shown(hpa) and hpa.current is not None
+        return (
+            not event.gone
+            and _shown_status(before) != _shown_status(hpa)
+            and hpa.current is not None
+        )
 
     def _observe(self, now: float, hpa: ShownHpa | None = None) -> RecordedSync:
         pods = tuple(self._cluster.pods_of(self._spec))
@@ -207,9 +211,9 @@ class Syncs:
             if metric.kind is not MetricKind.PODS:
                 values.append(Missing(NOT_RECORDED.format(kind=metric.kind)))
                 continue
-            found = self._cluster.values(pods, metric.name, selector, now)
-            absent.update(found.absent.values())
-            values.append(found.milli)
+            pod_values = self._cluster.values(pods, metric.name, selector, now)
+            absent.update(pod_values.absent.values())
+            values.append(pod_values.milli)
         states = [pod_state(pod) for pod in pods]
         alive = sum(not pod.deleting and not pod.finished for pod in pods)
         current = alive if hpa is None or hpa.current is None else hpa.current
@@ -220,19 +224,21 @@ class Syncs:
             pods,
             absent,
             hpa.desired if hpa is not None else None,
-            self._exact(seen, hpa, now) if hpa is not None and self._comparable(hpa) else None,
+            self._is_exact(seen, hpa, now)
+            if hpa is not None and self._is_comparable(hpa)
+            else None,
         )
 
-    def _comparable(self, hpa: ShownHpa) -> bool:
+    def _is_comparable(self, hpa: ShownHpa) -> bool:
         """Return whether the status has the values: a store may lack that series."""
         if not self._sampled:
             return True
         pairs = zip(self._spec.metrics, hpa.metrics, strict=False)
-        return all(seen.current for metric, seen in pairs if metric.kind is MetricKind.PODS)
+        return all(shown.current for metric, shown in pairs if metric.kind is MetricKind.PODS)
 
-    def _exact(self, seen: Observation, hpa: ShownHpa, now: float) -> bool:
+    def _is_exact(self, observation: Observation, hpa: ShownHpa, now: float) -> bool:
         """Return whether the controller computed the same values of its metrics of pods."""
-        decision, _ = decide(self._spec, HpaState(), seen, now)
+        decision, _ = decide(self._spec, HpaState(), observation, now)
         theirs = [_milli(metric.current) for metric in hpa.metrics]
         ours = [proposal.usage for proposal in decision.proposals]
         if len(theirs) != len(ours):
@@ -255,7 +261,7 @@ def pod_state(pod: Pod) -> PodState:
     )
 
 
-def _shown(hpa: ShownHpa) -> tuple[object, ...]:
+def _shown_status(hpa: ShownHpa) -> tuple[object, ...]:
     """Return what the controller writes at a sync."""
     currents = tuple(metric.current for metric in hpa.metrics)
     return (hpa.current, hpa.desired, currents, hpa.conditions)

@@ -49,8 +49,8 @@ def variants(spec: HpaSpec, tried: Tried, window: float) -> list[Variant]:
     Raises:
         ClientError: there are too many, or minReplicas is always above maxReplicas.
     """
-    own = (_target(spec), _window(spec, window), spec.min_replicas, spec.max_replicas)
-    chosen = zip((tried.targets, tried.windows, tried.lows, tried.highs), own, strict=True)
+    present = (_target(spec), _window(spec, window), spec.min_replicas, spec.max_replicas)
+    chosen = zip((tried.targets, tried.windows, tried.lows, tried.highs), present, strict=True)
     axes = [tuple(dict.fromkeys(values)) or (mine,) for values, mine in chosen]
     count = 1
     for axis in axes:
@@ -60,15 +60,17 @@ def variants(spec: HpaSpec, tried: Tried, window: float) -> list[Variant]:
     lowest, highest = min(map(int, axes[2])), max(map(int, axes[3]))
     if lowest > highest:
         raise ClientError(f"minReplicas {lowest} is above maxReplicas {highest}: change one")
-    found = [Variant(spec, "now", now=True)]
+    combinations = [Variant(spec, "now", now=True)]
     for target, down, low, high in product(*axes):
-        if (target, down, low, high) != own and low <= high:
-            made = _changed(spec, int(target), float(down), int(low), int(high), float(own[1]))
-            found.append(Variant(made, difference(made, spec, window)))
-    return found
+        if (target, down, low, high) != present and low <= high:
+            made = _change_spec(
+                spec, int(target), float(down), int(low), int(high), float(present[1])
+            )
+            combinations.append(Variant(made, difference(made, spec, window)))
+    return combinations
 
 
-def _changed(
+def _change_spec(
     spec: HpaSpec, target: int, down: float, low: int, high: int, own_window: float
 ) -> HpaSpec:
     metric = spec.metrics[0]
@@ -85,8 +87,8 @@ def _target(spec: HpaSpec) -> int:
 
 
 def _window(spec: HpaSpec, default: float) -> float:
-    own = spec.behavior.scale_down.window if spec.behavior is not None else None
-    return default if own is None else own
+    window = spec.behavior.scale_down.window if spec.behavior is not None else None
+    return default if window is None else window
 
 
 def difference(made: HpaSpec, spec: HpaSpec, default: float) -> str:

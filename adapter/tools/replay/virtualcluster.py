@@ -10,7 +10,7 @@ from adapter.answers.promises.workload import PromisedWorkload
 from adapter.config.settings import Settings
 from adapter.hpa import HpaSpec
 from adapter.pipeline.attribution.reading import Reading
-from adapter.pipeline.attribution.unnamed import NO_EXPORTER
+from adapter.pipeline.attribution.unnamedpods import NO_EXPORTER
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.metric import Metric
@@ -24,7 +24,7 @@ from adapter.pipeline.devices.series import DeviceSeries
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.pipeline.store.store import Store
 from adapter.server.recording.events import Begun, Event, HpaSeen, NodeSeen, PageRead, PodSeen
-from adapter.server.recording.settings import restored
+from adapter.server.recording.settings import restore_settings
 from adapter.server.serve.build import sharing_options, telemetry_options
 from adapter.server.serve.ownmetrics import rows
 from apiservice.kube.reflector import EventType
@@ -108,14 +108,16 @@ class VirtualCluster:
         """Return whether a page of a server may be of a pod of an HPA's target."""
         return page.pod is None or any(pod.ref == page.pod for pod in self.pods_of(spec))
 
-    def shown(self, page: ScrapeResult, spec: HpaSpec) -> list[tuple[Pod, Sequence[DeviceSeries]]]:
+    def shown_pods(
+        self, page: ScrapeResult, spec: HpaSpec
+    ) -> list[tuple[Pod, Sequence[DeviceSeries]]]:
         """Return the pods of an HPA's target that a page names, with what it says of each.
 
         The page was taken.
         """
         state = self.store.snapshot.states.get(page.origin)
-        named = state.outline.pods if state is not None else {}
-        return [(pod, named[pod.ref]) for pod in self.pods_of(spec) if pod.ref in named]
+        by_pod = state.outline.pods if state is not None else {}
+        return [(pod, by_pod[pod.ref]) for pod in self.pods_of(spec) if pod.ref in by_pod]
 
     def values(
         self, pods: Iterable[Pod], metric: str, selector: Selector, now: float
@@ -124,28 +126,28 @@ class VirtualCluster:
         milli: dict[str, int] = {}
         absent: dict[str, str] = {}
         pods = list(pods)
-        known = self.catalog.metrics.get(metric)
-        if known is None:
+        catalog_metric = self.catalog.metrics.get(metric)
+        if catalog_metric is None:
             return ReplayedValues({}, {pod.ref.name: UNKNOWN_METRIC for pod in pods})
-        question = PodQuestion(known, selector, self.store.snapshot, now)
+        question = PodQuestion(catalog_metric, selector, self.store.snapshot, now)
         try:
             about = at_once(self._ratios.about(pods, question))
         except PromiseError as error:
             return ReplayedValues({}, {pod.ref.name: str(error) for pod in pods})
         for pod in pods:
-            found = about(pod)
-            if not isinstance(found, Reading):
-                absent[pod.ref.name] = NO_PAGE if found.reason == NO_EXPORTER else found.reason
+            reading = about(pod)
+            if not isinstance(reading, Reading):
+                absent[pod.ref.name] = NO_PAGE if reading.reason == NO_EXPORTER else reading.reason
                 continue
             try:
-                milli[pod.ref.name] = to_milli(found.value)
+                milli[pod.ref.name] = to_milli(reading.value)
             except ValueError:
                 absent[pod.ref.name] = UNEXPRESSED
         return ReplayedValues(milli, absent)
 
     def _begin(self, event: Begun) -> None:
         """Forget the objects: the recorder writes all that it finds after this event."""
-        self.settings = settings = restored(event.settings)
+        self.settings = settings = restore_settings(event.settings)
         self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
         self._ratios = PromisedRatios(self.pods, self._learn)
         shipped = built_in()

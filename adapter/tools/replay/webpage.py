@@ -109,10 +109,10 @@ def _queue(report: ReplayReport) -> Iterator[str]:
         yield f"<h2>{QUEUE_TITLE}</h2>\n" + _table(QUEUE_HEADER, rows) + _list(queue_basis(queue))
 
 
-def _table(header: Sequence[str], shown: Sequence[ReportRow]) -> str:
+def _table(header: Sequence[str], table_rows: Sequence[ReportRow]) -> str:
     head = "".join(f"<th>{escape(text)}</th>" for text in header)
     rows = []
-    for cells, best in shown:
+    for cells, best in table_rows:
         row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr{' class=best' if best else ''}>{row}</tr>")
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>\n'
@@ -120,7 +120,7 @@ def _table(header: Sequence[str], shown: Sequence[ReportRow]) -> str:
 
 def _plots(report: ReplayReport) -> Iterator[str]:
     study = report.study
-    shown = _shown(report)
+    shown = _shown_runs(report)
     replicas = [
         Line("recorded", "recorded", [(m.time, float(m.replicas)) for m in study.recorded_moments]),
         *(
@@ -178,7 +178,7 @@ def _loads(moments: Sequence[Moment]) -> list[tuple[float, float | None]]:
     return [(m.time, None if m.load is None else m.load / 1000) for m in moments]
 
 
-def _shown(report: ReplayReport) -> list[tuple[VariantRun, str]]:
+def _shown_runs(report: ReplayReport) -> list[tuple[VariantRun, str]]:
     """Return the runs of the plots over time: the present settings, and the best others."""
     best = report.judgement.recommended or report.judgement.best
     others = [run for run in report.study.runs[1:] if run is best or best is None]

@@ -15,9 +15,9 @@ from adapter.tools.client.options import (
     ClientOptions,
     NearestChoice,
     ends,
-    everywhere,
     interval_option,
-    joined,
+    join_options,
+    looks_everywhere,
     namespace_option,
     output_option,
 )
@@ -44,7 +44,7 @@ class _View(NearestChoice):
 
 @click.command()
 @click.argument("view", type=_View(_VIEWS), required=False)
-@joined(
+@join_options(
     ACCESS,
     namespace_option("Namespace of pods, workloads and HPAs [the context's; without a word, all]."),
     ALL_NAMESPACES,
@@ -90,7 +90,7 @@ def top(
             f"-n means nothing to `top {view}`, which shows the whole cluster: remove it; `top "
             f"pods -n {given['namespace']}` shows the pods of a namespace"
         )
-    whole = everywhere(given["namespace"], all_namespaces, by_default=view not in _NAMESPACED)
+    whole = looks_everywhere(given["namespace"], all_namespaces, by_default=view not in _NAMESPACED)
     if view is None and (sort_by or reverse or no_headers):
         raise click.UsageError(
             "the overview has several tables: name one of them, such as `top gpus --sort-by mem`"
@@ -110,7 +110,7 @@ def top(
 
 def _terminal() -> bool:
     streams = (sys.stdin, sys.stdout)
-    return all(each.isatty() for each in streams) and os.environ.get("TERM", "dumb") != "dumb"
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _print(options: ClientOptions, plain: PlainOptions, scope: ReadScope, *, whole: bool) -> None:

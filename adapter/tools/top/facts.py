@@ -90,15 +90,15 @@ class ClusterLists:
         """Return the verdict about what has been read."""
         pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
         nodes = self.tables.get("gpunodes")
-        found = verdict(
+        cluster_verdict = verdict(
             self.hpas,
             None if pods is None else _pods(Columns(pods)),
             None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
             silent=0 if nodes is None else silent_gpus(Columns(nodes)),
         )
-        if found.level == "empty":
-            return replace(found, text=self.none("object", found.text))
-        return found
+        if cluster_verdict.level == "empty":
+            return replace(cluster_verdict, text=self.none("object", cluster_verdict.text))
+        return cluster_verdict
 
     def none(self, noun: str, every: str) -> str:
         """Return what stands in place of rows.
@@ -121,27 +121,27 @@ async def look(
     started = time.monotonic()
     fresh = 0 <= time.time() - past.pasts_at < _MINUTE
     names = [name for name in names if name != "gpuhistories" or not fresh]
-    found = await asyncio.gather(*(_read(api, name, scope) for name in names))
+    answers = await asyncio.gather(*(_read(api, name, scope) for name in names))
     tables, problems = dict(past.tables), dict(past.problems)
     hpas, kept, pasts, pasts_at = past.read_hpas, past.kept, past.pasts, past.pasts_at
-    for name, result in zip(names, found, strict=True):
+    for name, answer in zip(names, answers, strict=True):
         problems.pop(name, None)
-        if isinstance(result, ClientError):
-            problems[name] = result
-        elif isinstance(result, ObjectTable):
-            tables[name] = result
+        if isinstance(answer, ClientError):
+            problems[name] = answer
+        elif isinstance(answer, ObjectTable):
+            tables[name] = answer
         elif name == "nodeevents":
-            kept = result
+            kept = answer
         elif name == "gpuhistories":
-            pasts, pasts_at = result, time.time()
+            pasts, pasts_at = answer, time.time()
         else:
-            hpas = result
-            if result.left_out:
-                problems[name] = ClientError(result.left_out)
+            hpas = answer
+            if answer.left_out:
+                problems[name] = ClientError(answer.left_out)
     now = time.time()
     return ClusterLists(
         tables,
-        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now, scope),
+        None if hpas is None else await _judge_hpas(hpas, tables.get("gpuworkloads"), now, scope),
         problems,
         now,
         time.monotonic() - started,
@@ -153,16 +153,16 @@ async def look(
     )
 
 
-async def _judged(
+async def _judge_hpas(
     read: ReadScalers, workloads: ObjectTable | None, now: float, scope: ReadScope
 ) -> list[HpaSummary]:
-    found: list[HpaSummary] = []
+    summaries: list[HpaSummary] = []
     pods = workload_pods(workloads, now)
     for row in summarize(read, pods, now, complete=not scope.labels):
-        found.append(row)
-        if not len(found) % _STEP:
+        summaries.append(row)
+        if not len(summaries) % _STEP:
             await asyncio.sleep(0)
-    return found
+    return summaries
 
 
 async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
@@ -172,13 +172,15 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
             if name == "hpas":
                 return await read_scalers(api, _within(scope), labels=scope.labels)
             if name == "gpuhistories":
-                return await _pasts(api, scope)
-            return await (_kept(api) if name == "nodeevents" else _table(api, name, scope))
+                return await _read_pasts(api, scope)
+            return await (
+                _read_kept_nodes(api) if name == "nodeevents" else _read_table(api, name, scope)
+            )
     except ClientError as error:
         return error
 
 
-async def _pasts(api: Api, scope: ReadScope) -> dict[HpaName, HpaPast]:
+async def _read_pasts(api: Api, scope: ReadScope) -> dict[HpaName, HpaPast]:
     """Return what HPAs were; nothing where ``serve`` is of a release that does not keep it."""
     try:
         return await read_histories(api, _within(scope))
@@ -188,20 +190,20 @@ async def _pasts(api: Api, scope: ReadScope) -> dict[HpaName, HpaPast]:
         return {}
 
 
-async def _kept(api: Api) -> dict[str, str]:
+async def _read_kept_nodes(api: Api) -> dict[str, str]:
     """Return node -> what an autoscaler says keeps it."""
-    found: list[SeenEvent] = []
+    events: list[SeenEvent] = []
     for reason in drains.REASONS:
         fields = f"involvedObject.kind=Node,reason={reason}"
         try:
-            found += [read(row, SeenEvent) for row in await api.list(EVENTS, fields=fields)]
+            events += [read(row, SeenEvent) for row in await api.list(EVENTS, fields=fields)]
         except ClientError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-    return drains.blocked(found, time.time())
+    return drains.blocked_nodes(events, time.time())
 
 
-async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
+async def _read_table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
     within = "" if name in ("gpus", "gpunodes", "gpupools") else _within(scope)
     return await read_view_list(api, name, within, labels=scope.labels)
 

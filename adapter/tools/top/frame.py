@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from adapter.config.process.output import Screen
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.layout import natural_widths, place
-from adapter.tools.top.lines import Line, LineFormat, Span, Style, folded, wrapped
-from adapter.tools.top.order import NameOrder, Sort, filtered, ordered
+from adapter.tools.top.lines import Line, LineFormat, Span, Style, fold_line, wrap_sentence
+from adapter.tools.top.order import NameOrder, Sort, filter_rows, order_rows
 from adapter.tools.top.rows import RowKey, RowKeys, TopRow
 from adapter.tools.top.state import Mode, Shown, TopState
 from adapter.tools.top.summaries import tables_of
@@ -83,9 +83,9 @@ _Key = tuple[ClusterLists, ViewName, bool, Sort | None]
 """What the order of the rows depends on, without the filter."""
 
 
-def _same(one: _Key, other: _Key) -> bool:
+def _is_same(key: _Key, other: _Key) -> bool:
     # By identity: a comparison of the rows would cost more than their order.
-    return one[0] is other[0] and one[1:] == other[1:]
+    return key[0] is other[0] and key[1:] == other[1:]
 
 
 class Picture(NamedTuple):
@@ -131,14 +131,15 @@ class Painter:
 
     def _sections(self, state: TopState, scene: Scene) -> list[OrderedTable]:
         key = (scene.facts, state.view, state.everywhere, state.sorts.get(state.view))
-        if self._known[0] is None or not _same(self._known[0], key):
-            found = tables_of(state.view, scene.facts, everywhere=state.everywhere)
+        if self._known[0] is None or not _is_same(self._known[0], key):
+            tables = tables_of(state.view, scene.facts, everywhere=state.everywhere)
             sort = state.sorts.get(state.view)
-            self._known = (key, [self._section(state.view, table, sort) for table in found])
+            self._known = (key, [self._section(state.view, table, sort) for table in tables])
             self._filtered = ("", self._known[1])
         if self._filtered[0] != state.filter:
             some = [
-                each._replace(rows=filtered(each.rows, state.filter)) for each in self._known[1]
+                section._replace(rows=filter_rows(section.rows, state.filter))
+                for section in self._known[1]
             ]
             self._filtered = (state.filter, some)
         return self._filtered[1]
@@ -148,30 +149,30 @@ class Painter:
             sort = Sort(table.sort)
         # The parts of the overview have their order already.
         names = self._names.setdefault(view, NameOrder())
-        rows = table.rows if table.title else ordered(table, sort, names)
+        rows = table.rows if table.title else order_rows(table, sort, names)
         return OrderedTable(table, rows, natural_widths(table, table.rows), sort)
 
     def _head(self, state: TopState, scene: Scene, width: int, height: int) -> list[Line]:
         facts = scene.facts
-        at = datetime.fromtimestamp(facts.at, UTC).strftime("%H:%M:%S UTC")
+        clock = datetime.fromtimestamp(facts.at, UTC).strftime("%H:%M:%S UTC")
         place = "all namespaces" if state.everywhere else f"namespace {scene.namespace}"
         pace = f"every {max(scene.interval, 10 * facts.took):.0f} s"
         parts: Line = [("PAUSED", "reverse"), ("  ", "")] if state.paused else []
-        parts += [(f"{at}  {place}  {pace}", "")]
+        parts += [(f"{clock}  {place}  {pace}", "")]
         parts += [(f"  filter {state.filter}", "bold")] if state.filter else []
         parts += [(f"  {scene.origin}", "dim")]
         if facts is not self._counted[0]:
             verdict = facts.verdict()
             self._counted = (facts, (verdict.text, _VERDICTS.get(verdict.level, "")))
         sentence, style = self._counted[1]
-        verdict_lines = wrapped(sentence, width, 2 if height >= _TALL else 1)
+        verdict_lines = wrap_sentence(sentence, width, 2 if height >= _TALL else 1)
         lines: list[Line] = [parts, *([(line, style)] for line in verdict_lines)]
         lines.append(self._tabs(state, facts))
         texts = facts.texts
         lines += [[(f"! {text}", "warning")] for text in texts[:_PROBLEMS]]
         if len(texts) > _PROBLEMS:
             lines.append([(f"! and {len(texts) - _PROBLEMS} more: press e", "warning")])
-        return [self._lines.cropped(line, width) for line in lines]
+        return [self._lines.crop_line(line, width) for line in lines]
 
     def _tabs(self, state: TopState, facts: ClusterLists) -> Line:
         counts = {
@@ -217,7 +218,7 @@ class Painter:
         shown = Shown(keys, max(1, room))
         top = 0 if cursor == 0 else chosen
         self._scroll(top, chosen, len(lines), room)
-        return self._lines.filled(lines[self._offset :], width, room), shown
+        return self._lines.fill_room(lines[self._offset :], width, room), shown
 
     def _single(
         self, section: OrderedTable, keys: Sequence[RowKey], cursor: int, width: int, room: int
@@ -230,21 +231,21 @@ class Painter:
         self._scroll(cursor, cursor, len(keys), room_rows)
         visible = section.rows[self._offset : self._offset + room_rows]
         lines = head + [
-            self._lines.row(section.table, row, placed, selected=at == cursor)
-            for at, row in enumerate(visible, self._offset)
+            self._lines.row(section.table, row, placed, selected=index == cursor)
+            for index, row in enumerate(visible, self._offset)
         ]
         if not section.rows:
             lines.append([(f"  {_none(section.table)}", "dim")])
         sortable = [section.table.columns[column.at].name for column in placed]
         shown = Shown(keys, room_rows, sortable, section.sort)
-        return self._lines.filled(lines, width, room), shown
+        return self._lines.fill_room(lines, width, room), shown
 
     def _notes(self, table: TopTable, width: int, room: int) -> list[Line]:
         """Return what has no row in a table, in few lines, if there is room for more than them."""
         notes = list(table.notes) if room > 2 * _NOTES else []
         if len(notes) > _NOTES:
             notes[_NOTES - 1 :] = [f"and {len(notes) - _NOTES + 1} more nodes: press 5"]
-        return [self._lines.cropped([(f"! {note}", "warning")], width) for note in notes]
+        return [self._lines.crop_line([(f"! {note}", "warning")], width) for note in notes]
 
     def _scroll(self, top: int, cursor: int, count: int, room: int) -> None:
         """Move the first visible line as little as possible so that the cursor is visible."""
@@ -258,16 +259,16 @@ class Painter:
     def _text(
         self, state: TopState, scene: Scene, width: int, room: int
     ) -> tuple[list[Line], Shown]:
-        lines = [part for line in scene.text for part in folded(self._screen.line(line), width)]
+        lines = [part for line in scene.text for part in fold_line(self._screen.line(line), width)]
         start = min(state.scroll, max(0, len(lines) - room))
         visible: list[Line] = [[(line, "")] for line in lines[start : start + room]]
-        return self._lines.filled(visible, width, room), Shown(
+        return self._lines.fill_room(visible, width, room), Shown(
             height=max(1, room), lines=len(lines)
         )
 
     def _foot(self, state: TopState, shown: Shown, width: int) -> Line:
         if state.mode is Mode.FILTER:
-            return self._lines.cropped(
+            return self._lines.crop_line(
                 [(f"/{state.filter}", "bold"), ("_   enter keeps it, esc removes it", "dim")], width
             )
         if state.mode is Mode.TEXT:
@@ -275,9 +276,11 @@ class Painter:
             text = (
                 f"{min(state.scroll + 1, last)}-{last} of {shown.lines}   esc back   arrows scroll"
             )
-            return self._lines.cropped([(text, "dim")], width)
-        at = min(state.at(shown.rows) + 1, len(shown.rows))
-        return self._lines.cropped([(f"{at} of {len(shown.rows)}   ", ""), (_HINT, "dim")], width)
+            return self._lines.crop_line([(text, "dim")], width)
+        row = min(state.at(shown.rows) + 1, len(shown.rows))
+        return self._lines.crop_line(
+            [(f"{row} of {len(shown.rows)}   ", ""), (_HINT, "dim")], width
+        )
 
 
 def _none(table: TopTable) -> str:

@@ -65,10 +65,10 @@ class KeyReader:
             if text[0] != "\x1b":
                 keys += _plain(text[0])
                 text = text[1:]
-            elif found := _ESCAPE.match(text):
+            elif sequence := _ESCAPE.match(text):
                 # A sequence that has no name, such as a function key, does nothing.
-                keys += filter(None, [_SEQUENCES.get(found[0][1:], "")])
-                text = text[found.end() :]
+                keys += filter(None, [_SEQUENCES.get(sequence[0][1:], "")])
+                text = text[sequence.end() :]
             elif len(text) < _LONGEST and _BEGUN.fullmatch(text):
                 self._rest = text
                 break

@@ -31,14 +31,14 @@ class PlacedColumn(NamedTuple):
 
 def natural_widths(table: TopTable, rows: Sequence[TopRow]) -> list[int]:
     """Return the cells that the longest text of each column needs; 0 if all are missing."""
-    return [_longest(column(rows, at)) for at in range(len(table.columns))]
+    return [_longest(column(rows, index)) for index in range(len(table.columns))]
 
 
 def _longest(texts: Sequence[str | None]) -> int:
     """Return the cells of the longest text."""
-    known = list(filter(None, texts))
-    measure = len if "".join(known).isascii() else cell_len
-    return max(map(measure, known), default=0)
+    present = list(filter(None, texts))
+    measure = len if "".join(present).isascii() else cell_len
+    return max(map(measure, present), default=0)
 
 
 def place(table: TopTable, natural: Sequence[int], width: int) -> list[PlacedColumn]:
@@ -47,13 +47,13 @@ def place(table: TopTable, natural: Sequence[int], width: int) -> list[PlacedCol
     heads = [len(column.name) + 1 for column in columns]
     widths = [max(head, min(_CAP, need)) for head, need in zip(heads, natural, strict=True)]
     # A column without any value is left out, unless it is one of the most important ones.
-    rest = [
+    optional = [
         at for at, column in enumerate(columns) if column.rank and (natural[at] or column.rank < 2)
     ]
     chosen = [at for at, column in enumerate(columns) if not column.rank]
     used = sum(widths[at] + GAP for at in chosen) - GAP
     bar, barred = 0, next((at for at, column in enumerate(columns) if column.bar), None)
-    for at in sorted(rest, key=lambda at: (columns[at].rank, at)):
+    for at in sorted(optional, key=lambda at: (columns[at].rank, at)):
         if barred is not None and not bar and columns[at].rank > _BAR_RANK and used + BAR < width:
             bar, used = BAR, used + BAR + 1
         if used + GAP + widths[at] <= width:

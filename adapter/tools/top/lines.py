@@ -30,12 +30,12 @@ class LineFormat:
         """Return the names of the columns, with the direction of the sort."""
         line: Line = []
         up, down = ("▲", "▼") if self._screen.unicode else ("^", "v")
-        for each in placed:
-            column = table.columns[each.at]
+        for place in placed:
+            column = table.columns[place.at]
             sign = ""
             if column.name == sort.column:
                 sign = down if bool(column.number) != sort.reverse else up
-            wide = each.width + (each.bar + 1 if each.bar else 0)
+            wide = place.width + (place.bar + 1 if place.bar else 0)
             line += [(fit(f"{column.name}{sign}", wide, ""), "bold"), ("  ", "")]
         return line
 
@@ -45,18 +45,18 @@ class LineFormat:
         """Return a row of a table."""
         base: Style = "reverse" if selected else "dim" if row.emphasis == "dim" else ""
         line: Line = [("> " if selected else "  ", base)]
-        for each in placed:
-            cell, column = row.cells[each.at], table.columns[each.at]
+        for place in placed:
+            cell, column = row.cells[place.at], table.columns[place.at]
             style = base
             # Colour is for what needs attention; a busy GPU does not.
             attention = column.name in ("DECISION", "WHY-NOT") or (cell is None and not column.rank)
             if attention and row.emphasis in ("warning", "bad") and not selected:
                 style = row.emphasis
-            if each.bar:
-                line.append((self._bar(row.numbers[each.at], each.bar), style or "bar"))
+            if place.bar:
+                line.append((self._bar(row.numbers[place.at], place.bar), style or "bar"))
                 line.append((" ", base))
             text = self._screen.line(DASH if cell is None else cell)
-            line += [(fit(text, each.width, self._cut), style), ("  ", base)]
+            line += [(fit(text, place.width, self._cut), style), ("  ", base)]
         return line
 
     def _bar(self, value: float | None, width: int) -> str:
@@ -68,33 +68,33 @@ class LineFormat:
         filled = max(1, filled) if value > 0 else 0
         return full * filled + empty * (width - filled)
 
-    def filled(self, lines: Sequence[Line], width: int, room: int) -> list[Line]:
+    def fill_room(self, lines: Sequence[Line], width: int, room: int) -> list[Line]:
         """Return ``room`` lines of at most ``width`` cells."""
-        found = [self.cropped(line, width) for line in lines[:room]]
-        return found + [[] for _ in range(room - len(found))]
+        cropped = [self.crop_line(line, width) for line in lines[:room]]
+        return cropped + [[] for _ in range(room - len(cropped))]
 
-    def cropped(self, line: Line, width: int) -> Line:
+    def crop_line(self, line: Line, width: int) -> Line:
         """Return a line in at most ``width`` cells, without control characters."""
-        found: Line = []
+        parts: Line = []
         for text, style in line:
             clean = self._screen.line(text)
             need = cell_len(clean)
             if need > width:
-                found.append((fit(clean, width, self._cut), style))
+                parts.append((fit(clean, width, self._cut), style))
                 break
-            found.append((clean, style))
+            parts.append((clean, style))
             width -= need
-        return found
+        return parts
 
 
-def wrapped(text: str, width: int, most: int) -> list[str]:
+def wrap_sentence(text: str, width: int, most: int) -> list[str]:
     """Break a sentence between words; the last line has the rest, which is cut later."""
     lines = textwrap.wrap(text, width, break_long_words=False)
     return lines if len(lines) <= most else [*lines[: most - 1], " ".join(lines[most - 1 :])]
 
 
-def folded(line: str, width: int) -> list[str]:
+def fold_line(line: str, width: int) -> list[str]:
     """Break a line at the edge, so that a long command can be read."""
     if len(line) <= width:
         return [line]
-    return [line[at : at + width] for at in range(0, len(line), width)]
+    return [line[start : start + width] for start in range(0, len(line), width)]

@@ -110,7 +110,7 @@ class LiveTop:
     async def run(self) -> int:
         """Draw until a key or a signal ends it; return the exit status."""
         descriptor = sys.stdin.fileno()
-        with _raw(descriptor) as again, self._live, self._attached(descriptor, again):
+        with _raw(descriptor) as again, self._live, self._attach_terminal(descriptor, again):
             self._start(self._rounds())
             try:
                 while self._status is None:
@@ -126,7 +126,7 @@ class LiveTop:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @contextlib.contextmanager
-    def _attached(self, descriptor: int, again: Callable[[], None]) -> Iterator[None]:
+    def _attach_terminal(self, descriptor: int, again: Callable[[], None]) -> Iterator[None]:
         """Take keys and signals while the block runs."""
         loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], object]] = {
@@ -137,7 +137,7 @@ class LiveTop:
         }
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
-        loop.add_reader(descriptor, self._guarded, lambda: self._input(descriptor))
+        loop.add_reader(descriptor, self._run_callback, lambda: self._input(descriptor))
         try:
             yield
         finally:
@@ -158,7 +158,7 @@ class LiveTop:
         self._status = status
         self._changed.set()
 
-    def _guarded(self, act: Callable[[], None]) -> None:
+    def _run_callback(self, act: Callable[[], None]) -> None:
         """Run a callback of the event loop; its failure ends the picture."""
         try:
             act()
@@ -170,13 +170,13 @@ class LiveTop:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
 
-        def done(task: asyncio.Task[None]) -> None:
+        def forget_task(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and task.exception() is not None:
                 self._failure = task.exception()
                 self._changed.set()
 
-        task.add_done_callback(done)
+        task.add_done_callback(forget_task)
         return task
 
     def _input(self, descriptor: int) -> None:
@@ -190,20 +190,20 @@ class LiveTop:
         self._press(self._keys.feed(data))
         if self._keys.pending:
             loop = asyncio.get_running_loop()
-            loop.call_later(_ESCAPE, self._guarded, lambda: self._press(self._keys.flush()))
+            loop.call_later(_ESCAPE, self._run_callback, lambda: self._press(self._keys.flush()))
 
     def _press(self, keys: Iterable[str]) -> None:
         for key in keys:
             before = self._state
             self._state, effect = press(self._state, key, self._shown)
             if effect is not None:
-                self._do(effect, before)
+                self._apply_effect(effect, before)
             # The next key refers to what this one shows; those of a filter refer to nothing.
             if self._status is None and self._state.mode is not Mode.FILTER:
                 self._paint()
         self._changed.set()
 
-    def _do(self, effect: Effect, before: TopState) -> None:
+    def _apply_effect(self, effect: Effect, before: TopState) -> None:
         if effect is Effect.QUIT:
             self._end(0)
         elif effect is Effect.READ:
@@ -212,7 +212,7 @@ class LiveTop:
             self._scene = replace(self._scene, text=HELP.splitlines())
         elif effect is Effect.PROBLEMS:
             texts = self._scene.facts.texts or ["Every list could be read."]
-            self._scene = replace(self._scene, text=[each for text in texts for each in (text, "")])
+            self._scene = replace(self._scene, text=[line for text in texts for line in (text, "")])
         else:
             self._explain()
 
@@ -221,9 +221,9 @@ class LiveTop:
             namespace = "" if self._state.everywhere else self._scene.namespace
             self._scope = replace(self._scope, namespace=namespace)
             # What was read of other namespaces is no longer what the picture says.
-            kept = {name: t for name, t in self._scene.facts.tables.items() if name == "gpus"}
+            tables = {name: t for name, t in self._scene.facts.tables.items() if name == "gpus"}
             facts = replace(self._scene.facts, hpas=None, read_hpas=None, problems={}, pasts_at=0.0)
-            facts = replace(facts, tables=cast("dict[ListName, ObjectTable]", kept))
+            facts = replace(facts, tables=cast("dict[ListName, ObjectTable]", tables))
             self._scene = replace(self._scene, facts=facts)
         self._read_now.set()
 
@@ -238,9 +238,9 @@ class LiveTop:
                 continue
             self._read_now.clear()
             scope = self._scope
-            found = await look(self._api, scope, LISTS, self._scene.facts)
+            facts = await look(self._api, scope, LISTS, self._scene.facts)
             if scope == self._scope:
-                self._scene = replace(self._scene, facts=found)
+                self._scene = replace(self._scene, facts=facts)
             else:
                 self._read_now.set()
             self._changed.set()
@@ -252,9 +252,9 @@ class LiveTop:
         if about is None:  # no row is left
             return
         self._scene = replace(self._scene, text=["Reading ..."])
-        self._explaining = self._start(self._explained(about))
+        self._explaining = self._start(self._show_explanation(about))
 
-    async def _explained(self, about: RowKey) -> None:
+    async def _show_explanation(self, about: RowKey) -> None:
         width = self._live.console.size.width
         screen = Screen(width=max(width, 40), unicode=self._screen.unicode)
         text = await explanation(self._api, about, screen)
@@ -277,7 +277,7 @@ def _raw(descriptor: int) -> Iterator[Callable[[], None]]:
 
     The function that it yields switches to the terminal's own mode, and back.
     """
-    own = termios.tcgetattr(descriptor)
+    mode = termios.tcgetattr(descriptor)
     raw = False
 
     def switch() -> None:
@@ -286,7 +286,7 @@ def _raw(descriptor: int) -> Iterator[Callable[[], None]]:
         if raw:
             tty.setcbreak(descriptor)
         else:
-            termios.tcsetattr(descriptor, termios.TCSADRAIN, own)
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
 
     switch()
     try:

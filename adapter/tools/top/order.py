@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from typing import Any, NamedTuple
 
-from adapter.tools.overview.columns import natural
-from adapter.tools.top.rows import TopRow, column, names, numbers, taken
+from adapter.tools.overview.columns import natural_key
+from adapter.tools.top.rows import TopRow, column, names, numbers, pick_rows
 from adapter.tools.top.tables import TopTable
 
 
@@ -27,15 +27,15 @@ class NameOrder:
 
     def places(self, rows: Sequence[TopRow]) -> list[int]:
         """Return the places of the rows by namespace and name."""
-        found = names(rows)
-        if found != self._names:
-            by_name = list(zip(found[0], map(natural, found[1]), strict=True))
-            self._names = found
+        row_names = names(rows)
+        if row_names != self._names:
+            by_name = list(zip(row_names[0], map(natural_key, row_names[1]), strict=True))
+            self._names = row_names
             self._places = sorted(range(len(by_name)), key=by_name.__getitem__)
         return self._places
 
 
-def ordered(table: TopTable, sort: Sort, by_name: NameOrder | None = None) -> Sequence[TopRow]:
+def order_rows(table: TopTable, sort: Sort, by_name: NameOrder | None = None) -> Sequence[TopRow]:
     """Return the rows in order: numbers from the highest, texts from the first.
 
     Rows without a value of the column come last, in either direction. Rows with the same value
@@ -43,36 +43,36 @@ def ordered(table: TopTable, sort: Sort, by_name: NameOrder | None = None) -> Se
     """
     values, descending = _values(table, sort)
     places = (by_name or NameOrder()).places(table.rows)
-    known = [place for place in places if values[place] is not None]
+    by_value = [place for place in places if values[place] is not None]
     # A reversed sort is stable too: rows with the same value keep the order of their names.
-    known.sort(key=values.__getitem__, reverse=descending)
-    if len(known) < len(places):
-        known += [place for place in places if values[place] is None]
-    return taken(table.rows, known)
+    by_value.sort(key=values.__getitem__, reverse=descending)
+    if len(by_value) < len(places):
+        by_value += [place for place in places if values[place] is None]
+    return pick_rows(table.rows, by_value)
 
 
-def first(table: TopTable, sort: Sort, most: int) -> Sequence[TopRow]:
-    """Return the first rows that have a value, in the order of :func:`ordered`."""
+def first_rows(table: TopTable, sort: Sort, most: int) -> Sequence[TopRow]:
+    """Return the first rows that have a value, in the order of :func:`order_rows`."""
     values, descending = _values(table, sort)
-    known = [place for place, value in enumerate(values) if value is not None]
+    valued = [place for place, value in enumerate(values) if value is not None]
     choose = nlargest if descending else nsmallest
-    last = choose(most, (values[place] for place in known))[-1:]
+    last = choose(most, (values[place] for place in valued))[-1:]
     near = [
         place
-        for place in known
+        for place in valued
         if last and (values[place] >= last[0] if descending else values[place] <= last[0])
     ]
-    kept = TopTable(table.columns, taken(table.rows, near), table.sort)
-    return ordered(kept, sort)[:most]
+    part = TopTable(table.columns, pick_rows(table.rows, near), table.sort)
+    return order_rows(part, sort)[:most]
 
 
 def _values(table: TopTable, sort: Sort) -> tuple[list[Any], bool]:
     """Return what the rows are sorted by, and whether the largest is first."""
-    at = table.index(sort.column)
-    if table.columns[at].number:
-        return list(numbers(table.rows, at)), not sort.reverse
-    cells = column(table.rows, at)
-    return [None if cell is None else natural(cell) for cell in cells], sort.reverse
+    index = table.index(sort.column)
+    if table.columns[index].number:
+        return list(numbers(table.rows, index)), not sort.reverse
+    cells = column(table.rows, index)
+    return [None if cell is None else natural_key(cell) for cell in cells], sort.reverse
 
 
 def matches(row: TopRow, words: Sequence[str]) -> bool:
@@ -84,9 +84,9 @@ def matches(row: TopRow, words: Sequence[str]) -> bool:
     )
 
 
-def filtered(rows: Sequence[TopRow], typed: str) -> Sequence[TopRow]:
+def filter_rows(rows: Sequence[TopRow], typed: str) -> Sequence[TopRow]:
     """Return the rows that match what was typed, in the same order."""
     words = typed.lower().split()
     if not words:
         return rows
-    return taken(rows, [place for place, row in enumerate(rows) if matches(row, words)])
+    return pick_rows(rows, [place for place, row in enumerate(rows) if matches(row, words)])

@@ -13,7 +13,7 @@ from adapter.tools.client.command import FINE, UNSEEN, complain
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.naming import check_namespace
 from adapter.tools.top.facts import ClusterLists, ReadScope, look
-from adapter.tools.top.order import Sort, ordered
+from adapter.tools.top.order import Sort, order_rows
 from adapter.tools.top.rows import TopRow
 from adapter.tools.top.summaries import tables_of
 from adapter.tools.top.tables import DASH, NEEDS, READS, TopTable, ViewName
@@ -54,16 +54,16 @@ class PlainReport:
             return self._table(tables[0])
         verdict = self.facts.verdict()
         colour = _COLOURS.get(verdict.level)
-        found = [screen.style(verdict.text, colour) if colour else verdict.text]
-        for each in tables:
-            found += ["", screen.style(each.title, "bold")]
-            lines = self._table(each) if each.rows else [each.none]
-            found += [f"  {line}" for line in lines]
-        return found
+        lines = [screen.style(verdict.text, colour) if colour else verdict.text]
+        for part in tables:
+            lines += ["", screen.style(part.title, "bold")]
+            rows = self._table(part) if part.rows else [part.none]
+            lines += [f"  {line}" for line in rows]
+        return lines
 
     def json(self) -> Json:
         """See the port: texts as in the table, null for a missing value."""
-        found: Json = {
+        body: Json = {
             "view": self.options.view,
             "time": datetime.fromtimestamp(int(self.facts.at), UTC).isoformat(),
             "namespace": self.scope.namespace or None,
@@ -72,31 +72,33 @@ class PlainReport:
         tables = self.tables()
         if self.options.view != "overview":
             notes = {"notes": list(tables[0].notes)} if tables[0].notes else {}
-            return found | {"rows": self._rows(tables[0])} | notes
-        parts = [{"title": each.title, "rows": self._rows(each)} for each in tables]
-        return found | {"verdict": self.facts.verdict().json(), "parts": parts}
+            return body | {"rows": self._rows(tables[0])} | notes
+        parts = [{"title": part.title, "rows": self._rows(part)} for part in tables]
+        return body | {"verdict": self.facts.verdict().json(), "parts": parts}
 
     def tables(self) -> list[TopTable]:
         """Return the tables of the view."""
         everywhere = not self.scope.namespace
         return tables_of(self.options.view, self.facts, everywhere=everywhere)
 
-    def _ordered(self, shown: TopTable) -> Sequence[TopRow]:
-        if shown.title:
-            return shown.rows
+    def _order_rows(self, top_table: TopTable) -> Sequence[TopRow]:
+        if top_table.title:
+            return top_table.rows
         options = self.options
-        column = column_of(shown, options.sort_by) if options.sort_by else shown.sort
-        return ordered(shown, Sort(column, options.reverse))
+        column = column_of(top_table, options.sort_by) if options.sort_by else top_table.sort
+        return order_rows(top_table, Sort(column, options.reverse))
 
-    def _table(self, shown: TopTable) -> list[str]:
+    def _table(self, top_table: TopTable) -> list[str]:
         places = [
-            at for at, each in enumerate(shown.columns) if self.options.wide or each.rank < _WIDE
+            at
+            for at, head in enumerate(top_table.columns)
+            if self.options.wide or head.rank < _WIDE
         ]
-        rows = [[row.cells[at] or DASH for at in places] for row in self._ordered(shown)]
-        notes = shown.notes if self.options.headers else ()
+        rows = [[row.cells[at] or DASH for at in places] for row in self._order_rows(top_table)]
+        notes = top_table.notes if self.options.headers else ()
         if not rows:
-            return [f"{shown.none}{self._place()}", *notes] if self.options.headers else []
-        header = [shown.columns[at].name for at in places] if self.options.headers else ()
+            return [f"{top_table.none}{self._place()}", *notes] if self.options.headers else []
+        header = [top_table.columns[at].name for at in places] if self.options.headers else ()
         return [*table(rows, header), *(["", *notes] if notes else [])]
 
     def _place(self) -> str:
@@ -105,15 +107,15 @@ class PlainReport:
             return ""
         return f" Only namespace {self.scope.namespace} was read; -A reads all."
 
-    def _rows(self, shown: TopTable) -> list[Json]:
+    def _rows(self, top_table: TopTable) -> list[Json]:
         if self.options.view == "hpas" and self.facts.hpas is not None:
             by_key = {(state.namespace, state.name): state for state in self.facts.hpas}
-            keys = [(row.key.namespace, row.key.name) for row in self._ordered(shown)]
+            keys = [(row.key.namespace, row.key.name) for row in self._order_rows(top_table)]
             return [by_key[key].json() for key in keys]
-        names = [_camel(each.name) for each in shown.columns]
+        names = [_camel(column.name) for column in top_table.columns]
         return [
             {"namespace": row.key.namespace or None, **dict(zip(names, row.cells, strict=True))}
-            for row in self._ordered(shown)
+            for row in self._order_rows(top_table)
         ]
 
 
@@ -122,16 +124,16 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def column_of(shown: TopTable, name: str) -> str:
+def column_of(top_table: TopTable, name: str) -> str:
     """Return the column of a name in any case.
 
     Raises:
         ClientError: the table has no such column.
     """
-    names = [each.name for each in shown.columns]
+    names = [column.name for column in top_table.columns]
     if name.upper() not in names:
-        known = ", ".join(each.lower() for each in names)
-        raise ClientError(f"--sort-by {name}: this table has the columns {known}")
+        choices = ", ".join(column.lower() for column in names)
+        raise ClientError(f"--sort-by {name}: this table has the columns {choices}")
     return name.upper()
 
 
@@ -146,11 +148,11 @@ async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainRepo
     facts = await look(api, scope, READS[options.view], ClusterLists())
     if not any(facts.has(name) for name in names):
         raise facts.problems[names[0]]
-    found = PlainReport(facts, scope, options)
+    plain_report = PlainReport(facts, scope, options)
     if options.sort_by:
-        column_of(found.tables()[0], options.sort_by)
-    if scope.namespace and not any(each.rows for each in found.tables()):
+        column_of(plain_report.tables()[0], options.sort_by)
+    if scope.namespace and not any(part.rows for part in plain_report.tables()):
         await check_namespace(api.within(scope.namespace))
     for error in dict.fromkeys(map(str, facts.problems.values())):
         complain(ClientError(error))
-    return found
+    return plain_report

@@ -81,13 +81,13 @@ class PickedRows(Sequence[TopRow]):
             return [self._row(row) for row in self._rows[at]]
         return self._row(self._rows[at])
 
-    def taken(self, places: Sequence[int]) -> PickedRows:
+    def pick(self, places: Sequence[int]) -> PickedRows:
         """Return the rows at these places, in this order."""
-        found = object.__new__(PickedRows)
-        found._at, found._places, found._numbers = self._at, self._places, self._numbers
-        found._about, found._spaced = self._about, self._spaced
-        found._rows, found._columns = [self._rows[place] for place in places], None
-        return found
+        picked = object.__new__(PickedRows)
+        picked._at, picked._places, picked._numbers = self._at, self._places, self._numbers
+        picked._about, picked._spaced = self._about, self._spaced
+        picked._rows, picked._columns = [self._rows[place] for place in places], None
+        return picked
 
     def column(self, at: int) -> Sequence[str | None]:
         """Return the cells of a column."""
@@ -144,9 +144,9 @@ def number_of(cell: Cell) -> float | None:
     return cell if isinstance(cell, int | float) else None
 
 
-def taken(rows: Sequence[TopRow], places: Sequence[int]) -> Sequence[TopRow]:
+def pick_rows(rows: Sequence[TopRow], places: Sequence[int]) -> Sequence[TopRow]:
     """Return the rows at these places, in this order."""
-    return rows.taken(places) if isinstance(rows, PickedRows) else [rows[at] for at in places]
+    return rows.pick(places) if isinstance(rows, PickedRows) else [rows[place] for place in places]
 
 
 def column(rows: Sequence[TopRow], at: int) -> Sequence[str | None]:

@@ -42,11 +42,11 @@ async def _run(
             raise next(iter(facts.problems.values()))
         state = TopState(view=plain.view, everywhere=not scope.namespace)
         return await LiveTop(
-            api, scope, _sorted(state, plain, facts), facts, options.interval
+            api, scope, _with_sort(state, plain, facts), facts, options.interval
         ).run()
 
 
-def _sorted(state: TopState, plain: PlainOptions, facts: ClusterLists) -> TopState:
+def _with_sort(state: TopState, plain: PlainOptions, facts: ClusterLists) -> TopState:
     """Return the state with the sort of the command line.
 
     Raises:

@@ -104,18 +104,18 @@ Change = tuple[TopState, Effect | None]
 def press(state: TopState, key: str, shown: Shown) -> Change:
     """Return the state after a key, and what is to be done."""
     if state.mode is Mode.FILTER:
-        return _typed(state, key), None
+        return _press_in_filter(state, key), None
     if state.mode is Mode.TEXT:
-        return _in_text(state, key, shown)
+        return _press_in_text(state, key, shown)
     if key in VIEWS:
         return replace(state, view=VIEWS[key], cursor=0, anchor=None), None
     if key in _MOVES:
-        return _moved(state, _MOVES[key](state.at(shown.rows), shown), shown), None
+        return _move_cursor(state, _MOVES[key](state.at(shown.rows), shown), shown), None
     change = _KEYS.get(key)
     return (state, None) if change is None else change(state, shown)
 
 
-def _typed(state: TopState, key: str) -> TopState:
+def _press_in_filter(state: TopState, key: str) -> TopState:
     """Keys while the filter is typed: the rows follow at once."""
     if key in ("enter", "down"):
         return replace(state, mode=Mode.TABLE)
@@ -131,7 +131,7 @@ def _typed(state: TopState, key: str) -> TopState:
     return replace(state, filter=text, cursor=0, anchor=None)
 
 
-def _in_text(state: TopState, key: str, shown: Shown) -> Change:
+def _press_in_text(state: TopState, key: str, shown: Shown) -> Change:
     if key in ("esc", "q", "enter", "left", "?", "quit"):
         return replace(state, mode=Mode.TABLE, scroll=0), None
     if key not in _MOVES:
@@ -144,7 +144,7 @@ def _in_text(state: TopState, key: str, shown: Shown) -> Change:
     return replace(state, scroll=min(max(0, state.scroll + scroll), last)), None
 
 
-def _moved(state: TopState, to: int, shown: Shown) -> TopState:
+def _move_cursor(state: TopState, to: int, shown: Shown) -> TopState:
     if not shown.rows:
         return state
     cursor = min(max(0, to), len(shown.rows) - 1)
@@ -170,21 +170,21 @@ def _next_sort(state: TopState, shown: Shown) -> Change:
     if not shown.sortable:
         return state, None
     names = list(shown.sortable)
-    at = names.index(shown.sort.column) if shown.sort.column in names else -1
-    return _sorted(state, Sort(names[(at + 1) % len(names)])), None
+    index = names.index(shown.sort.column) if shown.sort.column in names else -1
+    return _set_sort(state, Sort(names[(index + 1) % len(names)])), None
 
 
 def _turn_sort(state: TopState, shown: Shown) -> Change:
     if not shown.sortable:
         return state, None
-    return _sorted(state, Sort(shown.sort.column, not shown.sort.reverse)), None
+    return _set_sort(state, Sort(shown.sort.column, not shown.sort.reverse)), None
 
 
-def _sorted(state: TopState, sort: Sort) -> TopState:
+def _set_sort(state: TopState, sort: Sort) -> TopState:
     return replace(state, sorts={**state.sorts, state.view: sort}, cursor=0, anchor=None)
 
 
-def _back(state: TopState, _: Shown) -> Change:
+def _go_back(state: TopState, _: Shown) -> Change:
     """Esc and q take the filter away, and without a filter they end the program."""
     if state.filter:
         return replace(state, filter="", cursor=0, anchor=None), None
@@ -218,7 +218,7 @@ _KEYS: Final[Mapping[str, Callable[[TopState, Shown], Change]]] = {
     "right": _explain,
     "?": _text(Effect.HELP),
     "e": _text(Effect.PROBLEMS),
-    "esc": _back,
-    "q": _back,
+    "esc": _go_back,
+    "q": _go_back,
     "quit": lambda state, _: (state, Effect.QUIT),
 }

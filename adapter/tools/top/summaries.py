@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapter.answers.view.gpuclass import GpuClass
-from adapter.answers.view.gpuclass import withheld as withheld_classes
+from adapter.answers.view.gpuclass import GpuClass, block_withheld_devices
 from adapter.figures import age, percent
 from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import Cell, ObjectTable
@@ -15,7 +14,7 @@ from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import count_classes, gpu_classes
 from adapter.tools.top import tables
 from adapter.tools.top.facts import ClusterLists
-from adapter.tools.top.order import Sort, first
+from adapter.tools.top.order import Sort, first_rows
 from adapter.tools.top.rows import RowKey, TopRow, column
 from adapter.tools.top.tables import TopColumn, TopTable, ViewName
 
@@ -81,19 +80,19 @@ class _Node:
 
 def nodes(facts: ClusterLists) -> TopTable:
     """Return the nodes with GPUs, the busiest first."""
-    found = _reported(facts.tables["gpus"])
-    if (own := facts.tables.get("gpunodes")) is not None:
-        _add_own(found, Columns(own))
+    by_name = _reported_nodes(facts.tables["gpus"])
+    if (table := facts.tables.get("gpunodes")) is not None:
+        _add_node_rows(by_name, Columns(table))
     for name, text in (facts.kept or {}).items():
-        if name in found:
-            found[name].why.append(text)
-    rows = [node.row(name) for name, node in found.items()]
+        if name in by_name:
+            by_name[name].why.append(text)
+    rows = [node.row(name) for name, node in by_name.items()]
     return TopTable(_NODES, rows, "UTIL", none=facts.none("node", "No node has a GPU."))
 
 
-def _reported(table: ObjectTable) -> dict[str, _Node]:
+def _reported_nodes(table: ObjectTable) -> dict[str, _Node]:
     """Return the nodes whose GPUs exporters report."""
-    found: dict[str, _Node] = {}
+    by_name: dict[str, _Node] = {}
     by = Columns(table)
     texts = (by.cells(name) for name in ("Node", "Model"))
     numbers = (by.numbers(name) for name in ("Util-Percent", "Idle-Seconds"))
@@ -101,7 +100,7 @@ def _reported(table: ObjectTable) -> dict[str, _Node]:
     for row, of, name, model, load, idle in rows:
         if not name:
             continue
-        node = found.get(str(name)) or found.setdefault(str(name), _Node())
+        node = by_name.get(str(name)) or by_name.setdefault(str(name), _Node())
         node.pools.append(pool(row.labels))
         node.models.append(model)
         node.classes.append(of)
@@ -109,15 +108,15 @@ def _reported(table: ObjectTable) -> dict[str, _Node]:
             node.loads.append(load)
         if of == "idle":
             node.longest = max(node.longest or 0.0, idle or 0.0)
-    return found
+    return by_name
 
 
-def _add_own(found: dict[str, _Node], by: Columns) -> None:
+def _add_node_rows(by_name: dict[str, _Node], by: Columns) -> None:
     """Add what the list of nodes says: why no pod can start there, and GPUs without an exporter."""
     texts = (by.texts(name) for name in ("Pool", "Model", "Blocked", "Withheld"))
     rows = zip(by.rows, *texts, *map(by.numbers, ("GPUs", "Silent", "Left")), strict=True)
     for row, node_pool, model, blocked, withheld, gpus, silent, left in rows:
-        node = found.setdefault(row.name, _Node())
+        node = by_name.setdefault(row.name, _Node())
         node.pools.append(node_pool)
         if not node.models:
             node.models.append(model)
@@ -126,7 +125,7 @@ def _add_own(found: dict[str, _Node], by: Columns) -> None:
             node.why.append(blocked)
         elif withheld is not None:
             node.why.append(f"does not offer {withheld}")
-            node.classes = withheld_classes(node.classes, left)
+            node.classes = block_withheld_devices(node.classes, left)
         if silent:
             part = "its GPUs" if silent == gpus else f"{silent:g} of its {gpus:g} GPUs"
             node.why.append(f"no exporter reports {part}")
@@ -140,26 +139,28 @@ def overview(facts: ClusterLists) -> list[TopTable]:
     if "gpupods" in facts.tables:
         parts.append(_reasons(facts, facts.tables["gpupods"]))
     if "gpus" in facts.tables:
-        found = nodes(facts)
+        table = nodes(facts)
         parts += (
-            [_closed(found, looked=facts.kept is not None)] if "gpunodes" in facts.tables else []
+            [_closed_nodes(table, looked=facts.kept is not None)]
+            if "gpunodes" in facts.tables
+            else []
         )
-        parts += [_busiest(facts), _idle(found)]
+        parts += [_busiest_gpus(facts), _idle_nodes(table)]
     return parts
 
 
 def _attention(facts: ClusterLists) -> TopTable:
-    found = tables.attention(facts)
-    return _cut(found, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
+    table = tables.attention(facts)
+    return _cut(table, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
 
 
 def _reasons(facts: ClusterLists, table: ObjectTable) -> TopTable:
     """Group the pods without a value by reason."""
-    at = table.columns.index("Why-Not")
-    found: dict[str, list[RowKey]] = {}
+    index = table.columns.index("Why-Not")
+    by_reason: dict[str, list[RowKey]] = {}
     for row in table.rows:
-        if (reason := row.cells[at]) is not None:
-            found.setdefault(str(reason), []).append(RowKey("pod", row.namespace, row.name))
+        if (reason := row.cells[index]) is not None:
+            by_reason.setdefault(str(reason), []).append(RowKey("pod", row.namespace, row.name))
     rows = [
         TopRow(
             RowKey("note", "", reason),
@@ -168,7 +169,7 @@ def _reasons(facts: ClusterLists, table: ObjectTable) -> TopTable:
             "warning",
             (None, len(keys), None),
         )
-        for reason, keys in found.items()
+        for reason, keys in by_reason.items()
     ]
     none = "Every GPU pod has a value."
     if not table.rows:
@@ -176,27 +177,27 @@ def _reasons(facts: ClusterLists, table: ObjectTable) -> TopTable:
     return _cut(TopTable(_REASONS, rows, "PODS"), Sort("PODS"), "Pods without a value", none)
 
 
-def _busiest(facts: ClusterLists) -> TopTable:
+def _busiest_gpus(facts: ClusterLists) -> TopTable:
     return _cut(tables.gpus(facts), Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
 
 
-def _closed(found: TopTable, *, looked: bool) -> TopTable:
+def _closed_nodes(node_table: TopTable, *, looked: bool) -> TopTable:
     """Return the nodes where no pod can start, whose GPUs no exporter reports, or that an
     autoscaler cannot remove."""
-    at = found.index("WHY")
-    rows = [row for row in found.rows if row.cells[at] is not None]
-    table = TopTable(found.columns, rows, "WHY")
-    kept = (
+    index = node_table.index("WHY")
+    rows = [row for row in node_table.rows if row.cells[index] is not None]
+    table = TopTable(node_table.columns, rows, "WHY")
+    causes = (
         ", without an exporter or kept from its autoscaler" if looked else " or without an exporter"
     )
-    none = f"No GPU node is closed to pods{kept}."
+    none = f"No GPU node is closed to pods{causes}."
     return _cut(table, Sort("WHY"), "Nodes that need attention", none)
 
 
-def _idle(found: TopTable) -> TopTable:
-    at = found.index("IDLE")
-    rows = [row for row in found.rows if row.cells[at] != "0"]
-    idle = TopTable(found.columns, rows, found.sort)
+def _idle_nodes(node_table: TopTable) -> TopTable:
+    index = node_table.index("IDLE")
+    rows = [row for row in node_table.rows if row.cells[index] != "0"]
+    idle = TopTable(node_table.columns, rows, node_table.sort)
     none = "No GPU that a pod holds has been idle for 10 minutes."
     return _cut(idle, Sort("IDLE"), "Nodes with idle GPUs", none)
 
@@ -205,7 +206,7 @@ def _cut(table: TopTable, sort: Sort, title: str, none: str) -> TopTable:
     """Return the first rows of an order, under a title that says how many have a value."""
     cells = column(table.rows, table.index(sort.column))
     count = len(cells) - cells.count(None)
-    rows = first(table, sort, SHOWN)
+    rows = first_rows(table, sort, SHOWN)
     more = f" ({len(rows)} of {count})" if count > len(rows) else ""
     return TopTable(table.columns, rows, sort.column, f"{title}{more}", none)
 

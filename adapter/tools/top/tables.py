@@ -55,7 +55,7 @@ class TopTable:
 
     def index(self, column: str) -> int:
         """Return the place of a column."""
-        return next(at for at, each in enumerate(self.columns) if each.name == column)
+        return next(place for place, head in enumerate(self.columns) if head.name == column)
 
 
 NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
@@ -177,26 +177,26 @@ _HPAS: Final = (
 
 def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
-    rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
+    rows = _pick_columns(facts.tables["gpus"], _GPUS, _gpu)
     return TopTable(
         _GPUS,
         rows,
         "UTIL",
         none=facts.none("GPU", "No exporter reports a GPU."),
-        notes=_unreported(facts),
+        notes=_unreported_nodes(facts),
     )
 
 
-def _unreported(facts: ClusterLists) -> tuple[str, ...]:
+def _unreported_nodes(facts: ClusterLists) -> tuple[str, ...]:
     """Return the nodes with GPUs that no exporter reports: they have no row."""
     if "gpunodes" not in facts.tables:
         return ()
     by = Columns(facts.tables["gpunodes"])
     rows = zip(by.rows, by.numbers("Silent"), strict=True)
-    return tuple(_not_listed(row.name, int(silent)) for row, silent in rows if silent)
+    return tuple(_describe_silent_node(row.name, int(silent)) for row, silent in rows if silent)
 
 
-def _not_listed(node: str, silent: int) -> str:
+def _describe_silent_node(node: str, silent: int) -> str:
     are, them = ("is", "it") if silent == 1 else ("are", "them")
     return (
         f"{count(silent, 'GPU')} of node {node} {are} not listed: no exporter reports {them}. "
@@ -206,66 +206,68 @@ def _not_listed(node: str, silent: int) -> str:
 
 def pools(facts: ClusterLists) -> TopTable:
     """Return the pools of nodes, with what is free in each."""
-    rows = _picked(facts.tables["gpupools"], _POOLS, _pool)
+    rows = _pick_columns(facts.tables["gpupools"], _POOLS, _pool)
     return TopTable(_POOLS, rows, "FREE", none=facts.none("pool", "No node has a GPU."))
 
 
 def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the GPU pods, the busiest first."""
-    columns, table = _named(_PODS, everywhere), facts.tables["gpupods"]
-    rows = _picked(table, columns, _pod)
+    columns, table = _with_namespace(_PODS, everywhere), facts.tables["gpupods"]
+    rows = _pick_columns(table, columns, _pod)
     return TopTable(columns, rows, "UTIL", none=facts.none("GPU pod", "No pod holds a GPU."))
 
 
 def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the workloads, the busiest first."""
-    columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
+    columns, table = _with_namespace(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
     table = with_states(table, facts.hpas or ())
-    rows = _picked(table, columns, _workload)
+    rows = _pick_columns(table, columns, _workload)
     none = facts.none("workload", "No workload has pods with GPUs.")
     return TopTable(columns, rows, "UTIL", none=none)
 
 
 def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the HPAs, those that need attention first."""
-    columns = _named(_HPAS, everywhere)
+    columns = _with_namespace(_HPAS, everywhere)
     rows = [_hpa(state, facts, everywhere=everywhere) for state in facts.hpas or ()]
     return TopTable(columns, rows, "STATE", none=facts.none("HPA", "There is no HPA."))
 
 
 def attention(facts: ClusterLists) -> TopTable:
     """Return the HPAs that need attention, of all namespaces. Those of one cause are one row."""
-    found = [each for each in facts.hpas or () if _EMPHASES[each.level] in _ATTENTION]
+    troubled = [hpa for hpa in facts.hpas or () if _EMPHASES[hpa.level] in _ATTENTION]
     rows: list[TopRow] = []
-    for group in by_cause([each.cause for each in found]):
-        some = [found[at] for at in group.rows]
-        made = [_hpa(each, facts, everywhere=True) for each in some]
-        rows += [_grouped(group, some, made[0])] if group.shown else made
-    return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
+    for group in by_cause([hpa.cause for hpa in troubled]):
+        some = [troubled[index] for index in group.rows]
+        made = [_hpa(hpa, facts, everywhere=True) for hpa in some]
+        rows += [_group_row(group, some, made[0])] if group.shown else made
+    return TopTable(_with_namespace(_HPAS, everywhere=True), rows, "STATE")
 
 
-def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> TopRow:
+def _group_row(group: CauseGroup, summaries: Sequence[HpaSummary], first: TopRow) -> TopRow:
     """Return the row of several HPAs; Enter explains the first."""
-    spaces = {each.namespace for each in some}
+    spaces = {hpa.namespace for hpa in summaries}
     cells: list[str | None] = [None] * (1 + len(_HPAS))
     cells[0] = spaces.pop() if len(spaces) == 1 else None
     names = [column.name for column in _HPAS]
-    such = f"{some[0].namespace}/{some[0].name}" if cells[0] is None else some[0].name
-    cells[1 + names.index("NAME")] = f"{group.count} {some[0].kind}s, such as {such}"
-    cells[1 + names.index("STATE")] = some[0].state
+    such = (
+        f"{summaries[0].namespace}/{summaries[0].name}" if cells[0] is None else summaries[0].name
+    )
+    cells[1 + names.index("NAME")] = f"{group.count} {summaries[0].kind}s, such as {such}"
+    cells[1 + names.index("STATE")] = summaries[0].state
     cells[1 + names.index("DECISION")] = group.text
     numbers: list[float | None] = [None] * len(cells)
     # Among the rows of one state, the largest group is first.
-    numbers[1 + names.index("STATE")] = _RANKS[some[0].state] + 1 - 1 / group.count
+    numbers[1 + names.index("STATE")] = _RANKS[summaries[0].state] + 1 - 1 / group.count
     key = RowKey("note", "", group.key)
     return TopRow(key, tuple(cells), first.about, first.emphasis, tuple(numbers))
 
 
-def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
+def _with_namespace(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
     return (_NAMESPACE, *columns) if everywhere else columns
 
 
-def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) -> PickedRows:
+def _pick_columns(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) -> PickedRows:
     """Return the rows with the cells of our columns; a column that the server lacks is empty."""
     names = [column.name for column in columns]
     spaced = columns[0] is _NAMESPACE
@@ -359,6 +361,6 @@ def last_minutes(past: HpaPast | None, now: float) -> str | None:
         if 0 <= ago < SHOWN:
             values[SHOWN - 1 - ago] = value
     pairs = zip(values[::2], values[1::2], strict=True)
-    shown = [max((each for each in pair if each is not None), default=None) for pair in pairs]
-    top = max((each for each in shown if each is not None), default=None)
+    shown = [max((point for point in pair if point is not None), default=None) for pair in pairs]
+    top = max((point for point in shown if point is not None), default=None)
     return None if top is None else spark(shown, top if top > 0 else 1.0)

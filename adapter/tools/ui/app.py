@@ -36,8 +36,8 @@ def application(
         data: answers what the page asks for beside the stream.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.add_exception_handler(404, _unknown)
-    app.add_exception_handler(Exception, _broken)
+    app.add_exception_handler(404, _answer_not_found)
+    app.add_exception_handler(Exception, _answer_error)
 
     @app.api_route("/", methods=_READ)
     async def index() -> Response:
@@ -104,11 +104,11 @@ def _json(answer: Explained) -> Response:
     return Response(_encode(answer.body), answer.status, media_type="application/json")
 
 
-async def _unknown(_: Request, __: Exception) -> Response:
+async def _answer_not_found(_: Request, __: Exception) -> Response:
     return PlainTextResponse("There is no such address.\n", 404)
 
 
-async def _broken(request: Request, error: Exception) -> Response:
+async def _answer_error(request: Request, error: Exception) -> Response:
     """A mistake of this program: the page goes on, and the terminal names it."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     say(f"gpu-metrics-adapter: {request.url.path} failed: {text}; report it", err=True)

@@ -52,9 +52,9 @@ def _of_hpa(
     time: float, about: About, event: Json, reason: str, message: str
 ) -> TimelineEntry | None:
     name = f"{about.namespace}/{about.name}"
-    if found := _SIZE.search(message):
-        why = one_line(found[2] or "", _LONGEST)
-        return TimelineEntry(time, "scale", "info", f"{name} scales to {found[1]}", about, why)
+    if match := _SIZE.search(message):
+        why = one_line(match[2] or "", _LONGEST)
+        return TimelineEntry(time, "scale", "info", f"{name} scales to {match[1]}", about, why)
     if event.get("type") != "Warning":
         return None
     text = f"{name}: {one_line(reason, 60)}"

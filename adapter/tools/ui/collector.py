@@ -29,9 +29,9 @@ from adapter.tools.ui.panels import (
     POOLS,
     PanelState,
     Reader,
-    failed,
+    failed_state,
+    namespace_path,
     readers,
-    within,
 )
 from adapter.tools.ui.parts import PageParts
 
@@ -81,7 +81,7 @@ class PageCollector:
         self._idle = idle
         self._longest = longest
         self._readers = readers(namespace)
-        self._within = within(namespace)
+        self._within = namespace_path(namespace)
         self._past: dict[str, Any] = {}
         self._panels = {name: PanelState(name) for name in self._readers}
         self._data: dict[str, Any] = {}
@@ -129,7 +129,7 @@ class PageCollector:
             except ClientError as error:
                 failures += 1
                 took = time.monotonic() - began
-                self._panels[name] = failed(self._panels[name], error, took)
+                self._panels[name] = failed_state(self._panels[name], error, took)
                 pause = min(_SLOWER, self._interval * failures)
             else:
                 failures = 0
@@ -179,20 +179,20 @@ class PageCollector:
             try:
                 await self._publish()
             except Exception as error:  # a mistake of this program: the page goes on
-                at = traceback.extract_tb(error.__traceback__)[-1]
+                frame = traceback.extract_tb(error.__traceback__)[-1]
                 text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                where = f"{Path(at.filename).name} line {at.lineno}"
+                where = f"{Path(frame.filename).name} line {frame.lineno}"
                 line = f"gpu-metrics-adapter: the page is not updated: {text} ({where}); report it"
                 say(line, err=True)
 
     async def _publish(self) -> None:
         changed, self._changed = self._changed, set()
         now = time.time()
-        seen = PageFacts(dict(self._panels), dict(self._data))
-        if HPAS in changed and seen.panels[HPAS].status == "ok":
-            hpas = await asyncio.to_thread(self._model.hpas, seen, now)
+        facts = PageFacts(dict(self._panels), dict(self._data))
+        if HPAS in changed and facts.panels[HPAS].status == "ok":
+            hpas = await asyncio.to_thread(self._model.hpas, facts, now)
             self._history.add(hpas or (), now)
-        made = await asyncio.to_thread(self._model.parts, seen, changed, now)
+        made = await asyncio.to_thread(self._model.parts, facts, changed, now)
         devices = 0
         for name, content in made.items():
             if name == "gpus":
@@ -200,9 +200,9 @@ class PageCollector:
             else:
                 of = devices if name == "load" else 0
                 self._parts.publish(name, content, of=of)
-        if seen.panels[PODS].status == "ok" and changed & {PODS, GPUS}:
-            gpus = seen.table(GPUS) if seen.panels[GPUS].status in ("ok", "failed") else None
+        if facts.panels[PODS].status == "ok" and changed & {PODS, GPUS}:
+            gpus = facts.table(GPUS) if facts.panels[GPUS].status in ("ok", "failed") else None
             self._idle.want(
-                await asyncio.to_thread(candidates, gpus, seen.table(PODS), self._idle.idle_after)
+                await asyncio.to_thread(candidates, gpus, facts.table(PODS), self._idle.idle_after)
             )
         await asyncio.to_thread(release)

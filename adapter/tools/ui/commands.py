@@ -12,9 +12,9 @@ from adapter.tools.client.options import (
     DURATION,
     FILE,
     ends,
-    everywhere,
     interval_option,
-    joined,
+    join_options,
+    looks_everywhere,
     namespace_option,
 )
 from adapter.tools.idle.options import PRICES, TEAM_LABEL
@@ -22,7 +22,7 @@ from adapter.tools.ui.options import UiOptions
 
 
 @click.command()
-@joined(
+@join_options(
     ACCESS, namespace_option("Show one namespace [all: the page is of a cluster]."), ALL_NAMESPACES
 )
 @click.option(
@@ -38,7 +38,7 @@ from adapter.tools.ui.options import UiOptions
     help="Open a browser if this machine has a display, or only print the address.",
 )
 @interval_option("Time between two looks at the cluster; longer for a large one.")
-@joined(PRICES, TEAM_LABEL)
+@join_options(PRICES, TEAM_LABEL)
 @click.option(
     "--idle-after",
     type=DURATION,
@@ -74,5 +74,5 @@ def ui(all_namespaces: bool, **given: Any) -> None:
     # Imported late: --help needs none of it.
     from adapter.tools.ui.run import run  # noqa: PLC0415
 
-    everywhere(given["namespace"], all_namespaces)
+    looks_everywhere(given["namespace"], all_namespaces)
     run(UiOptions(**given))

@@ -70,10 +70,10 @@ class PageData:
             return Explained(400, {"error": f"write minutes= as a number from 1 to {_LONGEST}"})
         async with self._slots:
             try:
-                found = await self._range(namespace, name, int(minutes))
+                points = await self._range(namespace, name, int(minutes))
             except ClientError as error:
                 return Explained(error.status or 502, {"error": str(error)})
-        return Explained(200, {hpa: found})
+        return Explained(200, {hpa: points})
 
     async def _range(self, namespace: str, name: str, minutes: int) -> Json:
         if self._prometheus is not None:

@@ -72,10 +72,10 @@ def device_changes(
 
 
 def _by_node(devices: Devices) -> dict[str, dict[str, DeviceFact]]:
-    found: dict[str, dict[str, DeviceFact]] = defaultdict(dict)
+    by_node: dict[str, dict[str, DeviceFact]] = defaultdict(dict)
     for name, fact in devices.items():
-        found[fact.node][name] = fact
-    return found
+        by_node[fact.node][name] = fact
+    return by_node
 
 
 def _nodes(
@@ -109,8 +109,8 @@ def _exporters(
             # One device without a value says nothing about its exporter.
             continue
         level: EntryLevel = "good" if has else "bad"
-        said = "has values again of" if has else "has no values any more of"
-        text = f"exporter of node {node} {said} {count(len(names), 'GPU')}"
+        change = "has values again of" if has else "has no values any more of"
+        text = f"exporter of node {node} {change} {count(len(names), 'GPU')}"
         yield TimelineEntry(now, "exporter", level, text, About("node", "", node), exporter), names
 
 
@@ -119,14 +119,14 @@ def _devices(
 ) -> Iterator[TimelineEntry]:
     for name in sorted((before.keys() | after.keys()) - explained):
         old, new = before.get(name), after.get(name)
-        if (new or old or _NONE).node in nodes and (found := _device(old, new)) is not None:
+        if (new or old or _NONE).node in nodes and (change := _device(old, new)) is not None:
             kind: EntryKind = "gpu"
-            shown = called(name, (new or old or _NONE).node)
+            shown = name_device(name, (new or old or _NONE).node)
             about = About("gpu", "", name, shown)
-            yield TimelineEntry(now, kind, found[0], f"GPU {shown} {found[1]}", about)
+            yield TimelineEntry(now, kind, change[0], f"GPU {shown} {change[1]}", about)
 
 
-def called(name: str, node: str) -> str:
+def name_device(name: str, node: str) -> str:
     """Return how a text names a device: ``n1.gpu3``, or ``gpu-3f9a1b2c… on node n1``.
 
     A device whose exporter gives no number, or names no node, has its id as name.

@@ -53,7 +53,7 @@ class Explanations:
 
     async def of(self, kind: str, name: str, namespace: str = "") -> Explained:
         """Explain a ``pod``, ``hpa``, ``node`` or ``gpu``."""
-        wrong = next((each for each in (name, namespace or name) if not _NAME.fullmatch(each)), "")
+        wrong = next((text for text in (name, namespace or name) if not _NAME.fullmatch(text)), "")
         if wrong:
             return _failure(400, f"{wrong[:80]!r} is not the name of an object")
         if len(self._tasks) >= AT_ONCE + WAITING:

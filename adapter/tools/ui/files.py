@@ -28,15 +28,15 @@ class PageFile(NamedTuple):
 
 def page_files() -> Mapping[str, PageFile]:
     """Return every file of the page by its path below ``static``: nothing else is served."""
-    found: dict[str, PageFile] = {}
-    _collect(files("adapter.tools.ui").joinpath("static"), "", found)
-    return found
+    by_path: dict[str, PageFile] = {}
+    _collect(files("adapter.tools.ui").joinpath("static"), "", by_path)
+    return by_path
 
 
-def _collect(folder: Traversable, prefix: str, found: dict[str, PageFile]) -> None:
+def _collect(folder: Traversable, prefix: str, by_path: dict[str, PageFile]) -> None:
     for entry in folder.iterdir():
         name = f"{prefix}{entry.name}"
         if entry.is_dir():
-            _collect(entry, f"{name}/", found)
+            _collect(entry, f"{name}/", by_path)
         elif (kind := _TYPES.get(name.rpartition(".")[2])) is not None:
-            found[name] = PageFile(entry.read_bytes(), kind)
+            by_path[name] = PageFile(entry.read_bytes(), kind)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from adapter.answers.view.gpuclass import IDLE, GpuClass
 from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
-from adapter.tools.overview.columns import ZONE, Columns, natural
+from adapter.tools.overview.columns import ZONE, Columns, natural_key
 from adapter.tools.overview.gpuclasses import gpu_classes
 
 Json = dict[str, Any]
@@ -68,15 +68,15 @@ def fleet(
     nodes, numbers = by.texts("Node"), by.texts("GPU")
     pools = [pool(row.labels) for row in table.rows]
     keys = [
-        (natural(pools[i]), natural(nodes[i]), natural(numbers[i]), row.name)
+        (natural_key(pools[i]), natural_key(nodes[i]), natural_key(numbers[i]), row.name)
         for i, row in enumerate(table.rows)
     ]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     by = Columns(table, [table.rows[i] for i in order])
     names = ("Node", "GPU", "Model", "UUID", "Sharing")
     columns = zip(by.rows, (pools[i] for i in order), *map(by.texts, names), strict=True)
-    static = [_static(*row) for row in columns]
-    idle = _idle(by, now, idle_before)
+    static = [_static_row(*row) for row in columns]
+    idle = _idle_since(by, now, idle_before)
     classes = gpu_classes(by, idle_after)
     return DeviceParts(
         {"columns": COLUMNS, "rows": static},
@@ -94,7 +94,7 @@ def fleet(
     )
 
 
-def _static(
+def _static_row(
     row: TableRow,
     node_pool: str | None,
     node: str | None,
@@ -129,11 +129,11 @@ def with_silent(parts: DeviceParts, nodes: Collection[SilentNode]) -> tuple[Json
     The devices may have been read after the nodes, and count.
     """
     listed = Counter(row[1] for row in parts.static["rows"]) if nodes else {}
-    unreported = [row for node in nodes for row in _unreported(node, listed.get(node.name, 0))]
+    unreported = [row for node in nodes for row in _unreported_rows(node, listed.get(node.name, 0))]
     if not unreported:
         return parts.static, parts.load
     rows = [*parts.static["rows"], *unreported]
-    keys = [(natural(row[2]), natural(row[1])) for row in rows]
+    keys = [(natural_key(row[2]), natural_key(row[1])) for row in rows]
     order = sorted(range(len(rows)), key=keys.__getitem__)
     load = {}
     for name, column in parts.load.items():
@@ -142,7 +142,7 @@ def with_silent(parts: DeviceParts, nodes: Collection[SilentNode]) -> tuple[Json
     return {"columns": COLUMNS, "rows": [rows[i] for i in order]}, load
 
 
-def _unreported(node: SilentNode, listed: int) -> Iterator[tuple[Cell, ...]]:
+def _unreported_rows(node: SilentNode, listed: int) -> Iterator[tuple[Cell, ...]]:
     missing = max(0, node.gpus - listed)
     for number in range(1, missing + 1):
         name = f"{node.name}: no exporter ({number} of {missing})"
@@ -175,12 +175,12 @@ def share(used: float | None, total: float | None) -> float | None:
     return round(min(1.0, used / total), 4)
 
 
-def _idle(by: Columns, now: float, before: Mapping[str, float]) -> dict[str, float]:
-    found = {}
+def _idle_since(by: Columns, now: float, before: Mapping[str, float]) -> dict[str, float]:
+    idle_since = {}
     for row, ago in zip(by.rows, by.numbers("Idle-Seconds"), strict=True):
         if ago is None:
             continue
-        since, known = now - ago, before.get(row.name)
-        same = known is not None and abs(known - since) <= _JITTER
-        found[row.name] = known if known is not None and same else round(since, 3)
-    return found
+        since, earlier = now - ago, before.get(row.name)
+        same = earlier is not None and abs(earlier - since) <= _JITTER
+        idle_since[row.name] = earlier if earlier is not None and same else round(since, 3)
+    return idle_since

@@ -38,12 +38,12 @@ class HpaHistory:
     def add(self, states: Iterable[HpaSummary], time: float) -> None:
         """Add what the HPAs are now. The value is that of the first metric, so that it is of one
         metric over time."""
-        seen = {(state.namespace, state.name): state for state in states if state.kind == "HPA"}
-        if len(self._series.keys() | seen.keys()) > MOST_HPAS:
-            for gone in self._series.keys() - seen.keys():
+        hpas = {(state.namespace, state.name): state for state in states if state.kind == "HPA"}
+        if len(self._series.keys() | hpas.keys()) > MOST_HPAS:
+            for gone in self._series.keys() - hpas.keys():
                 del self._series[gone]
         self.left = 0
-        for key, state in seen.items():
+        for key, state in hpas.items():
             if key not in self._series and len(self._series) >= MOST_HPAS:
                 self.left += 1
                 continue
@@ -51,7 +51,7 @@ class HpaHistory:
             value, goal = (metric.value, metric.goal) if metric else (None, None)
             row = (time, value, goal, state.current, state.desired)
             if (series := self._series.get(key)) is None:
-                series = self._series[key] = self._begun(key, metric.name if metric else "")
+                series = self._series[key] = self._noted_points(key, metric.name if metric else "")
             if series and time - series[-len(_COLUMNS)] > SEAM:
                 self.gap = True
             series.extend(map(_number, row))
@@ -64,15 +64,15 @@ class HpaHistory:
         self._before = before
         newest = max((past.time[-1] for past in before.values()), default=-math.inf)
         newer, self._newest = newest > self._newest, newest
-        self.gap = newer and any(_seam(series, newest) for series in self._series.values())
+        self.gap = newer and any(_has_seam(series, newest) for series in self._series.values())
         for key, series in self._series.items():
             if key not in before:
                 continue
-            noted = self._begun(key, before[key].metric)
-            joined = _joined(noted, series)
+            noted = self._noted_points(key, before[key].metric)
+            joined = _join_points(noted, series)
             self._series[key] = joined[-POINTS * len(_COLUMNS) :]
 
-    def _begun(self, key: HpaName, metric: str) -> array[float]:
+    def _noted_points(self, key: HpaName, metric: str) -> array[float]:
         """Return the noted points. Values of another metric are left out."""
         past = self._before.get(key)
         if past is None:
@@ -82,42 +82,42 @@ class HpaHistory:
         return array(
             "d",
             (
-                _number(each)
+                _number(cell)
                 for time, value, goal, current, desired in rows
-                for each in (time, *((value, goal) if same else (None, None)), current, desired)
+                for cell in (time, *((value, goal) if same else (None, None)), current, desired)
             ),
         )
 
     def copy(self, names: Iterable[str]) -> dict[str, dict[str, array[float]]]:
         """Return the points of HPAs by ``NAMESPACE/NAME``; unknown ones are left out."""
-        found = {}
+        points = {}
         for name in names:
             namespace, _, hpa = name.partition("/")
             if (series := self._series.get((namespace, hpa))) is not None:
                 width = len(_COLUMNS)
-                found[name] = {key: series[at::width] for at, key in enumerate(_COLUMNS)}
-        return found
+                points[name] = {key: series[index::width] for index, key in enumerate(_COLUMNS)}
+        return points
 
 
-def _joined(noted: array[float], own: array[float]) -> array[float]:
+def _join_points(noted: array[float], points: array[float]) -> array[float]:
     """Return points of the page with noted ones where it has none: before them, and in gaps."""
     width = len(_COLUMNS)
-    joined, at, last = array("d"), 0, -math.inf
-    for place in range(0, len(own), width):
-        time = own[place]
-        while at < len(noted) and noted[at] < time:
-            if noted[at] > last and time - last > SEAM:
-                joined.extend(noted[at : at + width])
-            at += width
-        joined.extend(own[place : place + width])
+    joined, index, last = array("d"), 0, -math.inf
+    for place in range(0, len(points), width):
+        time = points[place]
+        while index < len(noted) and noted[index] < time:
+            if noted[index] > last and time - last > SEAM:
+                joined.extend(noted[index : index + width])
+            index += width
+        joined.extend(points[place : place + width])
         last = time
-    return joined if own else noted
+    return joined if points else noted
 
 
-def _seam(own: array[float], newest: float) -> bool:
+def _has_seam(points: array[float], newest: float) -> bool:
     """Return whether minutes are missing after the newest noted point."""
     last = newest
-    for time in own[:: len(_COLUMNS)]:
+    for time in points[:: len(_COLUMNS)]:
         if time > newest:
             return time - last > SEAM
         last = max(last, time)

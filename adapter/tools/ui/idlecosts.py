@@ -22,7 +22,7 @@ def idle_price(table: ObjectTable, prices: PriceList, idle_after: float = IDLE) 
     """
     by = Columns(table)
     per_hour = so_far = 0.0
-    known = without = 0
+    priced = without = 0
     idle, holders, models = by.numbers("Idle-Seconds"), by.texts("Pods"), by.texts("Model")
     for row, holder, ago, model in zip(by.rows, holders, idle, models, strict=True):
         if holder is None or ago is None or ago < idle_after:
@@ -34,9 +34,9 @@ def idle_price(table: ObjectTable, prices: PriceList, idle_after: float = IDLE) 
         if price is None:
             without += 1
             continue
-        known += 1
+        priced += 1
         per_hour += price
         so_far += price * ago / _HOUR
-    if not known:
+    if not priced:
         return IdlePrice(None, None, without)
     return IdlePrice(round(per_hour, 4), round(so_far, 4), without)

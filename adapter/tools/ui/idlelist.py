@@ -50,22 +50,22 @@ def candidates(
     if pods is None:
         return IdleCandidates()
     by = Columns(pods)
-    idle, held = _idle(gpus) if gpus is not None else (None, None)
-    found = []
+    idle, held = _idle_seconds(gpus) if gpus is not None else (None, None)
+    idle_pods = []
     cells = zip(by.rows, by.texts("Device-IDs"), by.numbers("Util-Percent"), strict=True)
     for row, devices, util in cells:
         if idle is None:
             ago = idle_after if util == 0 else 0.0
         else:
-            ago = max((idle.get(each, 0.0) for each in (devices or "").split(",")), default=0.0)
+            ago = max((idle.get(uuid, 0.0) for uuid in (devices or "").split(",")), default=0.0)
         if ago >= idle_after:
-            found.append((-ago, row.namespace, row.name))
-    found.sort()
-    names = tuple((namespace, name) for _, namespace, name in found[:MOST_PODS])
-    return IdleCandidates(names, max(0, len(found) - MOST_PODS), held)
+            idle_pods.append((-ago, row.namespace, row.name))
+    idle_pods.sort()
+    names = tuple((namespace, name) for _, namespace, name in idle_pods[:MOST_PODS])
+    return IdleCandidates(names, max(0, len(idle_pods) - MOST_PODS), held)
 
 
-def _idle(gpus: ObjectTable) -> tuple[Mapping[str, float], int]:
+def _idle_seconds(gpus: ObjectTable) -> tuple[Mapping[str, float], int]:
     """Return for how long devices are idle by UUID, and the number of those that pods hold."""
     by = Columns(gpus)
     rows = zip(by.texts("UUID"), by.numbers("Idle-Seconds"), strict=True)
@@ -75,7 +75,7 @@ def _idle(gpus: ObjectTable) -> tuple[Mapping[str, float], int]:
 
 async def read_idle(
     api: Api,
-    found: IdleCandidates,
+    idle_candidates: IdleCandidates,
     prices: PriceList,
     team_label: str,
     idle_after: float = IDLE,
@@ -93,10 +93,14 @@ async def read_idle(
                     return None
                 raise
 
-    now = await api.clock() if found.pods else time.time()
-    pods = await asyncio.gather(*(read(*pod) for pod in found.pods))
+    now = await api.clock() if idle_candidates.pods else time.time()
+    pods = await asyncio.gather(*(read(*pod) for pod in idle_candidates.pods))
     with odd_answers():
         existing = [pod for pod in pods if pod is not None]
-        seen = idle_devices(existing, prices, team_label, now, idle_after, whole=False)
-    held = seen.held if found.held is None else max(found.held, len(seen.idle))
-    return IdleReport(seen.idle, now, held, prices.currency, prices.note, minimum=idle_after)
+        devices = idle_devices(existing, prices, team_label, now, idle_after, whole=False)
+    held = (
+        devices.held
+        if idle_candidates.held is None
+        else max(idle_candidates.held, len(devices.idle))
+    )
+    return IdleReport(devices.idle, now, held, prices.currency, prices.note, minimum=idle_after)

@@ -50,11 +50,11 @@ class IdleWatch:
         self.report: IdleReport | None = None
         """The last one; None before the first."""
 
-    def want(self, found: IdleCandidates) -> None:
+    def want(self, candidates: IdleCandidates) -> None:
         """Set which pods seem idle."""
-        if self._wanted is None or found.pods != self._wanted.pods:
+        if self._wanted is None or candidates.pods != self._wanted.pods:
             self._changed.set()
-        self._wanted = found
+        self._wanted = candidates
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -67,15 +67,15 @@ class IdleWatch:
                 await self._read(self._wanted)
                 await asyncio.sleep(_PAUSE)
 
-    async def _read(self, found: IdleCandidates) -> None:
+    async def _read(self, candidates: IdleCandidates) -> None:
         api = self._connection.api
         error = ""
         try:
             self.report = await read_idle(
-                api, found, self._prices, self._team_label, self.idle_after
+                api, candidates, self._prices, self._team_label, self.idle_after
             )
         except ClientError as failure:
             error = str(failure)
-        body = self.report.idle() if self.report is not None else {"devices": []}
-        content = body | {"left": found.left, "error": error}
+        body = self.report.idle_json() if self.report is not None else {"devices": []}
+        content = body | {"left": candidates.left, "error": error}
         self._parts.publish("idle", msgspec.json.encode(content))

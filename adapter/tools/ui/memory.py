@@ -16,8 +16,8 @@ def _trim() -> Callable[[int], int] | None:
     """Return ``malloc_trim``; None where the C library does not have it."""
     if sys.platform != "linux":
         return None
-    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return found
+    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim
 
 
 _TRIM: Final = _trim()

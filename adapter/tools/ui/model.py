@@ -50,8 +50,8 @@ class PageFacts:
 
     def table(self, panel: str) -> ObjectTable | None:
         """Return a panel's table."""
-        found: ObjectTable | None = self.data.get(panel)
-        return found
+        table: ObjectTable | None = self.data.get(panel)
+        return table
 
 
 class Model:
@@ -72,104 +72,104 @@ class Model:
         self._counts: dict[str, tuple[ObjectTable, Any]] = {}
         self._judged: tuple[ReadScalers, ObjectTable | None, list[HpaSummary]] | None = None
 
-    def hpas(self, seen: PageFacts, now: float) -> list[HpaSummary] | None:
+    def hpas(self, facts: PageFacts, now: float) -> list[HpaSummary] | None:
         """Return what the HPAs do, by their status and the pods of their workloads.
 
         They are judged once for the same lists.
         """
-        read: ReadScalers | None = seen.data.get(HPAS)
+        read: ReadScalers | None = facts.data.get(HPAS)
         if read is None:
             return None
-        fresh = WORKLOADS in seen.panels and seen.panels[WORKLOADS].status == "ok"
-        table = seen.table(WORKLOADS) if fresh else None
+        fresh = WORKLOADS in facts.panels and facts.panels[WORKLOADS].status == "ok"
+        table = facts.table(WORKLOADS) if fresh else None
         if self._judged is None or self._judged[0] is not read or self._judged[1] is not table:
-            at = now if table is None else seen.panels[WORKLOADS].updated or now
+            read_at = now if table is None else facts.panels[WORKLOADS].updated or now
             self._judged = (
                 read,
                 table,
-                [*summarize(read, workload_pods(table, at), now, complete=True)],
+                [*summarize(read, workload_pods(table, read_at), now, complete=True)],
             )
         return self._judged[2]
 
-    def parts(self, seen: PageFacts, changed: Set[str], now: float) -> dict[str, bytes]:
+    def parts(self, facts: PageFacts, changed: Set[str], now: float) -> dict[str, bytes]:
         """Return the parts, by name, in the order in which they are sent."""
-        found: dict[str, Any] = {"panels": panel_rows(list(seen.panels.values()))}
-        gpus, gpu_pods, owners = seen.table(GPUS), seen.table(PODS), seen.table(WORKLOADS)
+        parts: dict[str, Any] = {"panels": panel_rows(list(facts.panels.values()))}
+        gpus, gpu_pods, owners = facts.table(GPUS), facts.table(PODS), facts.table(WORKLOADS)
         if GPUS in changed and gpus is not None:
-            at = seen.panels[GPUS].updated or now
+            read_at = facts.panels[GPUS].updated or now
             before = self.fleet.idle_since if self.fleet else {}
-            self.fleet = fleet(gpus, at, before, self._idle_after)
-        silent = self._once("silent nodes", _current(seen, NODES), silent_nodes) or []
+            self.fleet = fleet(gpus, read_at, before, self._idle_after)
+        silent = self._make_once("silent nodes", _current_table(facts, NODES), silent_nodes) or []
         if self.fleet is not None and (GPUS in changed or silent != self._silent):
             self._silent = silent
-            found["gpus"], found["load"] = with_silent(self.fleet, silent)
-        whole = outage(list(seen.panels.values()))
-        hpas = self.hpas(seen, now)
-        made = self._verdict(seen, hpas).json()
-        found["verdict"] = made | {"detail": whole.detail if whole else ""}
+            parts["gpus"], parts["load"] = with_silent(self.fleet, silent)
+        whole = outage(list(facts.panels.values()))
+        hpas = self.hpas(facts, now)
+        made = self._verdict(facts, hpas).json()
+        parts["verdict"] = made | {"detail": whole.detail if whole else ""}
         if changed & {HPAS, WORKLOADS} and hpas is not None:
-            found["hpas"] = hpa_rows(hpas)
+            parts["hpas"] = hpa_rows(hpas)
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
             known = self.fleet
             of_devices = (known.pools, known.models, known.unhealthy) if known else ({}, {}, {})
-            found["pods"] = pods(gpu_pods, *of_devices)
+            parts["pods"] = pods(gpu_pods, *of_devices)
         if WORKLOADS in changed and owners is not None:
-            found["workloads"] = workloads(owners)
-        if changed & {POOLS, HEADROOM} and (table := seen.table(POOLS)) is not None:
-            found["pools"] = pools(table, seen.data.get(HEADROOM, NO_HEADROOM))
-        self._compare(seen, changed, hpas, now)
-        found["timeline"] = [entry.json() for entry in self._timeline.entries()]
-        return {name: _encode(content) for name, content in found.items()}
+            parts["workloads"] = workloads(owners)
+        if changed & {POOLS, HEADROOM} and (table := facts.table(POOLS)) is not None:
+            parts["pools"] = pools(table, facts.data.get(HEADROOM, NO_HEADROOM))
+        self._compare(facts, changed, hpas, now)
+        parts["timeline"] = [entry.json() for entry in self._timeline.entries()]
+        return {name: _encode(content) for name, content in parts.items()}
 
     def _compare(
         self,
-        seen: PageFacts,
+        facts: PageFacts,
         changed: Collection[str],
         hpas: Sequence[HpaSummary] | None,
         now: float,
     ) -> None:
-        timeline, gpu_pods = self._timeline, seen.table(PODS)
-        timeline.panels(now, seen.panels)
-        if _fresh(seen, changed, GPUS) and self.fleet is not None:
-            timeline.devices(now, device_facts(self.fleet), _nodes_seen(seen))
-        if _fresh(seen, changed, PODS) and gpu_pods is not None:
+        timeline, gpu_pods = self._timeline, facts.table(PODS)
+        timeline.panels(now, facts.panels)
+        if _is_fresh(facts, changed, GPUS) and self.fleet is not None:
+            timeline.devices(now, device_facts(self.fleet), _seen_nodes(facts))
+        if _is_fresh(facts, changed, PODS) and gpu_pods is not None:
             timeline.pods(now, pod_facts(gpu_pods))
-        if _fresh(seen, changed, HPAS) and hpas is not None:
+        if _is_fresh(facts, changed, HPAS) and hpas is not None:
             timeline.hpas(now, hpas)
-        if _fresh(seen, changed, EVENTS):
-            timeline.events(seen.data[EVENTS])
+        if _is_fresh(facts, changed, EVENTS):
+            timeline.events(facts.data[EVENTS])
 
-    def _verdict(self, seen: PageFacts, hpas: Sequence[HpaSummary] | None) -> ClusterVerdict:
-        gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
-        nodes = _current(seen, NODES)
+    def _verdict(self, facts: PageFacts, hpas: Sequence[HpaSummary] | None) -> ClusterVerdict:
+        gpus, gpu_pods = _current_table(facts, GPUS), _current_table(facts, PODS)
+        nodes = _current_table(facts, NODES)
         made = verdict(
-            hpas if _readable(seen, HPAS) else None,
-            self._once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
+            hpas if _is_readable(facts, HPAS) else None,
+            self._make_once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
             count_classes(self.fleet.classes) if gpus and self.fleet else None,
-            self._once("idle", gpus, self._idle_price),
-            silent=self._once("silent", nodes, lambda table: silent_gpus(Columns(table))) or 0,
+            self._make_once("idle", gpus, self._idle_price),
+            silent=self._make_once("silent", nodes, lambda table: silent_gpus(Columns(table))) or 0,
         )
-        return with_trouble(made, list(seen.panels.values()))
+        return with_trouble(made, list(facts.panels.values()))
 
     def _idle_price(self, table: ObjectTable) -> IdlePrice:
         return idle_price(table, self._prices, self._idle_after)
 
-    def _once(
+    def _make_once(
         self, name: str, table: ObjectTable | None, make: Callable[[ObjectTable], T]
     ) -> T | None:
         """Return what is made of a table; the same table is counted once."""
         if table is None:
             return None
-        known = self._counts.get(name)
-        if known is None or known[0] is not table:
-            known = self._counts[name] = (table, make(table))
-        found: T = known[1]
-        return found
+        counted = self._counts.get(name)
+        if counted is None or counted[0] is not table:
+            counted = self._counts[name] = (table, make(table))
+        made: T = counted[1]
+        return made
 
 
-def _nodes_seen(seen: PageFacts) -> NodesSeen:
+def _seen_nodes(facts: PageFacts) -> NodesSeen:
     """Return which nodes are there, and of which of them no exporter reports a GPU."""
-    table = _current(seen, NODES) if NODES in seen.panels else None
+    table = _current_table(facts, NODES) if NODES in facts.panels else None
     if table is None:
         return NodesSeen()
     by = Columns(table)
@@ -178,15 +178,15 @@ def _nodes_seen(seen: PageFacts) -> NodesSeen:
     return NodesSeen(reported.keys(), frozenset(n for n, number in reported.items() if not number))
 
 
-def _fresh(seen: PageFacts, changed: Collection[str], panel: str) -> bool:
+def _is_fresh(facts: PageFacts, changed: Collection[str], panel: str) -> bool:
     """Return whether a panel has new data."""
-    return panel in changed and seen.panels[panel].status == "ok"
+    return panel in changed and facts.panels[panel].status == "ok"
 
 
-def _readable(seen: PageFacts, panel: str) -> bool:
+def _is_readable(facts: PageFacts, panel: str) -> bool:
     """Return whether the data of a panel count: a right that was lost hides them."""
-    return seen.panels[panel].status in ("ok", "failed")
+    return facts.panels[panel].status in ("ok", "failed")
 
 
-def _current(seen: PageFacts, panel: str) -> ObjectTable | None:
-    return seen.table(panel) if _readable(seen, panel) else None
+def _current_table(facts: PageFacts, panel: str) -> ObjectTable | None:
+    return facts.table(panel) if _is_readable(facts, panel) else None

@@ -16,7 +16,7 @@ from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.hpas import HpaSummary
 from adapter.tools.ui.entries import About, EntryLevel, TimelineEntry
 from adapter.tools.ui.panels import PanelState
-from adapter.tools.ui.trouble import cause, named
+from adapter.tools.ui.trouble import cause, panel_names
 
 _SINGLE: Final = 3
 """Pods of one node that changed for one reason, and are listed each; more are counted."""
@@ -98,6 +98,6 @@ def panel_changes(
         elif old.status not in ("ok", "waiting") and new.status == "ok":
             back.append(name)
     for why, names in lost.items():
-        yield TimelineEntry(now, "panel", "bad", f"{named(names)} cannot be read", None, why)
+        yield TimelineEntry(now, "panel", "bad", f"{panel_names(names)} cannot be read", None, why)
     if back:
-        yield TimelineEntry(now, "panel", "good", f"{named(back)} can be read again")
+        yield TimelineEntry(now, "panel", "good", f"{panel_names(back)} can be read again")

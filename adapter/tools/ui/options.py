@@ -44,12 +44,12 @@ class UiOptions:
 
     def client_flags(self) -> str:
         """Return the flags with which another command reads the same cluster."""
-        found = []
+        flags = []
         if self.kubeconfig is not None:
-            found += ["--kubeconfig", str(self.kubeconfig)]
+            flags += ["--kubeconfig", str(self.kubeconfig)]
         if self.context:
-            found += ["--context", self.context]
+            flags += ["--context", self.context]
         if self.as_user:
-            found += ["--as", self.as_user]
-        found += [word for group in self.as_groups for word in ("--as-group", group)]
-        return shlex.join(found)
+            flags += ["--as", self.as_user]
+        flags += [word for group in self.as_groups for word in ("--as-group", group)]
+        return shlex.join(flags)

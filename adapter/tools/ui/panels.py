@@ -58,7 +58,7 @@ class PanelState:
         }
 
 
-def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
+def failed_state(before: PanelState, error: ClientError, took: float) -> PanelState:
     """Return the state after a failure; the data stay, with their age."""
     text = str(error)
     status: Status = "failed"
@@ -72,7 +72,7 @@ def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
     )
 
 
-def within(namespace: str) -> str:
+def namespace_path(namespace: str) -> str:
     """Return the part of a path that names a namespace; empty for all of them."""
     return f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
 
@@ -86,13 +86,13 @@ def readers(namespace: str) -> dict[str, Reader]:
     Args:
         namespace: the only one that is read; empty: all.
     """
-    place = within(namespace)
+    place = namespace_path(namespace)
 
     async def events(api: Api) -> list[Json]:
-        found = []
+        rows = []
         for fields in _EVENTS_OF:
-            found += await api.list(f"/api/v1{place}/events", fields=fields)
-        return found
+            rows += await api.list(f"/api/v1{place}/events", fields=fields)
+        return rows
 
     async def headroom(api: Api) -> HeldHeadroom:
         held = await all_headroom(api)

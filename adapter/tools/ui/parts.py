@@ -65,7 +65,7 @@ class PageParts:
         newer = (part for part in self._parts.values() if part.revision > revision)
         return min(newer, key=lambda part: part.revision, default=None)
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return after the next change, or when the process stops."""
         await self._changed.wait()
 
@@ -78,12 +78,12 @@ class PageParts:
         """Return a part as a server-sent event."""
         return _EVENT % (part.name.encode(), self.epoch.encode(), part.revision, part.data)
 
-    def seen(self, last_event_id: str) -> int:
+    def seen_revision(self, last_event_id: str) -> int:
         """Return the revision that a client has; 0 if it has seen none of this process."""
         epoch, _, revision = last_event_id.partition("-")
-        known = epoch == self.epoch and revision.isascii() and revision.isdecimal()
-        seen = int(revision) if known and len(revision) < 16 else 0
-        return seen if seen <= self._revision else 0
+        valid = epoch == self.epoch and revision.isascii() and revision.isdecimal()
+        number = int(revision) if valid and len(revision) < 16 else 0
+        return number if number <= self._revision else 0
 
     def _wake(self) -> None:
         self._changed.set()

@@ -60,15 +60,15 @@ _POOL_NUMBERS: Final = {"fragmentedNumber": "Fragmented-Percent"}
 
 def pools(table: ObjectTable, headroom: HeldHeadroom) -> Json:
     """Return the part ``pools`` from ``gpupools``, with what `nodepool` holds in each."""
-    held: dict[str, list[HeadroomRow]] = {}
+    by_pool: dict[str, list[HeadroomRow]] = {}
     for row in headroom.rows:
-        held.setdefault(row.pool, []).append(row)
+        by_pool.setdefault(row.pool, []).append(row)
     problem = headroom.problem.brief if headroom.problem else ""
-    mine = [held.get(row.name, ()) for row in table.rows]
+    mine = [by_pool.get(row.name, ()) for row in table.rows]
     columns = [
-        *_named(Columns(table), _POOLS, _POOL_NUMBERS),
-        [None if problem else sum(one.pods for one in rows) for rows in mine],
-        [problem or "; ".join(one.why for one in rows) or None for rows in mine],
+        *_build_columns(Columns(table), _POOLS, _POOL_NUMBERS),
+        [None if problem else sum(part.pods for part in rows) for rows in mine],
+        [problem or "; ".join(part.why for part in rows) or None for rows in mine],
     ]
     return {
         "columns": ("namespace", "name", *_POOLS, *_POOL_NUMBERS, "headroom", "headroomWhy"),
@@ -93,12 +93,12 @@ def pods(
     by = Columns(table)
     nodes, devices = by.texts("Node"), by.texts("Device-IDs")
     columns = [
-        *_named(by, _PODS, _POD_NUMBERS),
+        *_build_columns(by, _PODS, _POD_NUMBERS),
         [pools.get(node or "") for node in nodes],
         [models.get((ids or "").partition(",")[0]) for ids in devices],
         [
-            "; ".join(unhealthy[one] for one in (ids or "").split(",") if one in unhealthy) or told
-            for ids, told in zip(devices, by.texts("Unhealthy"), strict=True)
+            "; ".join(unhealthy[key] for key in (ids or "").split(",") if key in unhealthy) or why
+            for ids, why in zip(devices, by.texts("Unhealthy"), strict=True)
         ],
     ]
     return {
@@ -109,11 +109,13 @@ def pods(
 
 def workloads(table: ObjectTable) -> Json:
     """Return the part ``workloads`` from ``gpuworkloads``."""
-    rows = list(zip(*_named(Columns(table), _WORKLOADS, _WORKLOAD_NUMBERS), strict=True))
+    rows = list(zip(*_build_columns(Columns(table), _WORKLOADS, _WORKLOAD_NUMBERS), strict=True))
     return {"columns": ("namespace", "name", *_WORKLOADS, *_WORKLOAD_NUMBERS), "rows": rows}
 
 
-def _named(by: Columns, columns: Mapping[str, str], numbers: Mapping[str, str]) -> list[list[Any]]:
+def _build_columns(
+    by: Columns, columns: Mapping[str, str], numbers: Mapping[str, str]
+) -> list[list[Any]]:
     return [
         [row.namespace for row in by.rows],
         [row.name for row in by.rows],

@@ -64,11 +64,11 @@ async def read_range(reader: SeriesReader, namespace: str, name: str, seconds: i
     """
     step = max(_STEP, math.ceil(seconds / _POINTS))
     end = int(time.time())
-    named = f"{{namespace={json.dumps(namespace)},horizontalpodautoscaler={json.dumps(name)}}}"
+    matchers = f"{{namespace={json.dumps(namespace)},horizontalpodautoscaler={json.dumps(name)}}}"
     try:
         answers = await asyncio.gather(
             *(
-                reader.range(f"{metric}{named}", end - seconds, end, step)
+                reader.range(f"{metric}{matchers}", end - seconds, end, step)
                 for metric in _QUERIES.values()
             )
         )
@@ -76,17 +76,19 @@ async def read_range(reader: SeriesReader, namespace: str, name: str, seconds: i
         text = "; ".join(filter(None, (str(error), _FIXES.get(error.reason, ""))))
         status = 504 if error.reason == "timeout" else 502
         raise ClientError(f"Prometheus at {reader.url}: {text}", status) from None
-    columns = {key: _first(answer.series) for key, answer in zip(_QUERIES, answers, strict=True)}
-    times = sorted({at for points in columns.values() for at in points})
+    columns = {
+        key: _first_points(answer.series) for key, answer in zip(_QUERIES, answers, strict=True)
+    }
+    times = sorted({moment for points in columns.values() for moment in points})
     if not times:
-        raise _nothing(reader.url, f"{namespace}/{name}", answers)
+        raise _no_data_error(reader.url, f"{namespace}/{name}", answers)
     rows: Mapping[str, list[float | None]] = {
-        key: [points.get(at) for at in times] for key, points in columns.items()
+        key: [points.get(moment) for moment in times] for key, points in columns.items()
     }
     return {"time": times, **rows}
 
 
-def _nothing(url: str, hpa: str, answers: list[SeriesAnswer]) -> ClientError:
+def _no_data_error(url: str, hpa: str, answers: list[SeriesAnswer]) -> ClientError:
     left_out: Counter[str] = sum((answer.left_out for answer in answers), Counter())
     if left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
@@ -96,9 +98,9 @@ def _nothing(url: str, hpa: str, answers: list[SeriesAnswer]) -> ClientError:
     return ClientError(f"{text}: check that it scrapes kube-state-metrics", 404)
 
 
-def _first(series: list[QueriedSeries]) -> dict[float, float]:
+def _first_points(series: list[QueriedSeries]) -> dict[float, float]:
     """Return the points of the metric that comes first by name."""
     if not series:
         return {}
-    chosen = min(series, key=lambda one: sorted(one.labels.items()))
-    return {at: value for at, value in chosen.points if math.isfinite(value)}
+    chosen = min(series, key=lambda row: sorted(row.labels.items()))
+    return {moment: value for moment, value in chosen.points if math.isfinite(value)}

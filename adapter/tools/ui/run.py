@@ -13,12 +13,12 @@ import click
 import msgspec
 
 from adapter import __version__
-from adapter.config.process.logs import silent
+from adapter.config.process.logs import silence_logs
 from adapter.config.process.output import say
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.tools.client.command import FINE, UNSEEN, complain
 from adapter.tools.client.errors import ClientError
-from adapter.tools.client.store import reached, store_settings
+from adapter.tools.client.store import read_store_options, store_settings
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.idle.prices import load as load_prices
 from adapter.tools.ui.app import application
@@ -35,7 +35,7 @@ from adapter.tools.ui.options import UiOptions
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.prometheusrange import range_reader
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import listen, served, signals
+from adapter.tools.ui.server import listen, serve_app, signals
 from adapter.tools.ui.stream import Streams
 
 SWITCH: Final = 0.001
@@ -43,7 +43,7 @@ SWITCH: Final = 0.001
 waits for it. Each wait of the loop takes this long, and a request has several."""
 
 
-@silent()
+@silence_logs()
 def run(options: UiOptions) -> NoReturn:
     """Serve the page and exit: 0 after a signal, 2 if it could not start."""
     try:
@@ -66,7 +66,7 @@ def past_of(options: UiOptions) -> PrometheusOptions | None:
         ClientError: the URL, the configuration or a file of its login cannot be used.
     """
     settings = store_settings(options.prometheus, options.config, "--prometheus")
-    return None if settings is None else reached(settings)
+    return None if settings is None else read_store_options(settings)
 
 
 async def serve_page(
@@ -76,8 +76,8 @@ async def serve_page(
     connection = ClusterConnection(options)
     await connection.open()
     try:
-        with listen(options.port) as found:
-            await _serve(options, prices, past, connection, found)
+        with listen(options.port) as listener:
+            await _serve(options, prices, past, connection, listener)
     finally:
         await connection.close()
 
@@ -87,9 +87,9 @@ async def _serve(
     prices: PriceList,
     past: PrometheusOptions | None,
     connection: ClusterConnection,
-    found: socket.socket,
+    listener: socket.socket,
 ) -> None:
-    access = Access(found.getsockname()[1])
+    access = Access(listener.getsockname()[1])
     parts = PageParts()
     explanations = Explanations(connection, options.client_flags())
     history = HpaHistory()
@@ -100,7 +100,7 @@ async def _serve(
     gc.freeze()
     app = application(Streams(parts), explanations, page_files(), data)
 
-    def stopping() -> None:
+    def end_streams() -> None:
         parts.close()
         explanations.close()
 
@@ -117,8 +117,8 @@ async def _serve(
     reading = asyncio.create_task(collector.run())
     try:
         # The page says that Ctrl-C ends it: a signal that follows at once must do so.
-        async with served(Guard(app, access), found):
-            with signals(stopping) as stopped:
+        async with serve_app(Guard(app, access), listener):
+            with signals(end_streams) as stopped:
                 _announce(options, connection, access)
                 await stopped.wait()
     finally:

@@ -68,22 +68,24 @@ class Access:
 
     def opens(self, token: str) -> bool:
         """Return whether a key opens the page. A key for once opens it no more."""
-        for known in [known for known in self._once if _same(known, token)]:
-            self._once.remove(known)
+        for key in [key for key in self._once if _is_same_key(key, token)]:
+            self._once.remove(key)
             return True
-        return _same(self.token, token)
+        return _is_same_key(self.token, token)
 
     def knows(self, cookies: Iterable[str]) -> bool:
         """Return whether a Cookie header has the key."""
         pairs = (pair.strip().partition("=") for line in cookies for pair in line.split(";"))
-        return any(name == self.cookie and _same(self.token, value) for name, _, value in pairs)
+        return any(
+            name == self.cookie and _is_same_key(self.token, value) for name, _, value in pairs
+        )
 
     def _url(self, token: str) -> str:
         return f"http://127.0.0.1:{self.port}/?token={token}"
 
 
-def _same(known: str, given: str) -> bool:
-    return hmac.compare_digest(known.encode(), given.encode("utf-8", "replace"))
+def _is_same_key(key: str, token: str) -> bool:
+    return hmac.compare_digest(key.encode(), token.encode("utf-8", "replace"))
 
 
 class Guard:
@@ -104,7 +106,7 @@ class Guard:
             return
         no_store = scope["path"].startswith("/api/")
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -113,12 +115,12 @@ class Guard:
             await send(message)
 
         answer = self._answer(scope)
-        await (answer or self._app)(scope, receive, guarded)
+        await (answer or self._app)(scope, receive, send_with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer if the app does not give it."""
         headers = Headers(scope=scope)
-        refusal = self._elsewhere(scope["method"], headers)
+        refusal = self._find_refusal(scope["method"], headers)
         if refusal is None:
             token = _token(scope)
             if token is not None:
@@ -129,15 +131,15 @@ class Guard:
         allow = {"allow": ", ".join(_METHODS)} if refusal.status == 405 else None
         return PlainTextResponse(f"{refusal.text}\n", refusal.status, allow)
 
-    def _elsewhere(self, method: str, headers: Headers) -> Refusal | None:
+    def _find_refusal(self, method: str, headers: Headers) -> Refusal | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
             name = f"127.0.0.1:{self._access.port}"
             return Refusal(
                 403, f"This page answers at {name} only; a forwarded port needs the same number."
             )
-        own = {f"http://{host}" for host in self._access.hosts}
-        if any(origin.lower() not in own for origin in headers.getlist("origin")):
+        own_origins = {f"http://{host}" for host in self._access.hosts}
+        if any(origin.lower() not in own_origins for origin in headers.getlist("origin")):
             return Refusal(403, "This page does not answer other sites.")
         if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")):
             return Refusal(

@@ -55,7 +55,7 @@ def listen(port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def served(
+async def serve_app(
     app: ASGIApp, listener: socket.socket, limits: ServingOptions = LIMITS
 ) -> AsyncIterator[Server]:
     """Serve ``app`` while the block runs; then requests in progress have two seconds."""

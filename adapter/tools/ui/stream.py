@@ -43,13 +43,13 @@ class EventStream(Response):
     def __init__(self, streams: Streams, last_event_id: str) -> None:
         super().__init__()
         self._streams = streams
-        self._seen = streams.parts.seen(last_event_id)
+        self._seen = streams.parts.seen_revision(last_event_id)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client leaves, or the process stops."""
         self._streams.open += 1
         sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_left(receive))
+        leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -73,7 +73,7 @@ class EventStream(Response):
                 continue
             try:
                 async with asyncio.timeout(self._streams.alive):
-                    await parts.changed()
+                    await parts.wait_for_change()
             except TimeoutError:
                 await self._chunk(send, b": alive\n\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -92,6 +92,6 @@ class EventStream(Response):
         await asyncio.sleep(0)
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

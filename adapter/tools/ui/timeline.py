@@ -39,8 +39,8 @@ class Timeline:
             self._add(device_changes(self._devices, after, now, nodes._replace(lost=self._lost)))
             gone = {fact.node for fact in self._devices.values()}
             gone -= {fact.node for fact in after.values()}
-            there = self._lost | gone if nodes.there is None else (self._lost | gone) & nodes.there
-            self._lost = there - {fact.node for fact in after.values()}
+            lost = self._lost | gone if nodes.there is None else (self._lost | gone) & nodes.there
+            self._lost = lost - {fact.node for fact in after.values()}
         self._devices = after
 
     def pods(self, now: float, after: Mapping[PodKey, PodFact]) -> None:
@@ -78,14 +78,14 @@ class Timeline:
     def entries(self) -> list[TimelineEntry]:
         """Return the entries, newest first. An event stands for the change that it explains."""
         scaled = [entry for entry in self._events.values() if entry.kind == "scale"]
-        seen = [entry for entry in self._seen if not _explained(entry, scaled)]
-        return sorted([*seen, *self._events.values()], key=lambda entry: -entry.time)[:MOST]
+        unexplained = [entry for entry in self._seen if not _is_explained(entry, scaled)]
+        return sorted([*unexplained, *self._events.values()], key=lambda entry: -entry.time)[:MOST]
 
     def _add(self, entries: Iterable[TimelineEntry]) -> None:
         self._seen = [*self._seen, *entries][-MOST:]
 
 
-def _explained(entry: TimelineEntry, events: Iterable[TimelineEntry]) -> bool:
+def _is_explained(entry: TimelineEntry, events: Iterable[TimelineEntry]) -> bool:
     if entry.kind != "scale":
         return False
     size = entry.text.rpartition(" ")[2]

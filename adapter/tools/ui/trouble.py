@@ -65,7 +65,7 @@ def panel_rows(panels: Sequence[PanelState]) -> list[dict[str, Any]]:
     return rows
 
 
-def named(panels: Sequence[str]) -> str:
+def panel_names(panels: Sequence[str]) -> str:
     """Return the names of lists as a text: GPUs, HPAs and events."""
     names = [_NAMES[panel] for panel in panels]
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else [*names])
@@ -81,10 +81,10 @@ def with_trouble(verdict: ClusterVerdict, panels: Sequence[PanelState]) -> Clust
         why = lead.message if whole is None else whole.cause
         old = "" if lead.updated is None else " The page shows what was read before."
         return replace(verdict, level="bad", text=f"The cluster cannot be read: {why}.{old}")
-    names = named([panel.panel for panel in wrong if panel.panel in _COUNTED])
+    names = panel_names([panel.panel for panel in wrong if panel.panel in _COUNTED])
     if not names:
         return verdict
     level: VerdictLevel = "bad" if verdict.level == "bad" else "warning"
     text = f"{names[0].upper()}{names[1:]} cannot be read."
-    said = verdict.text if verdict.level not in ("waiting", "empty") else ""
-    return replace(verdict, level=level, text=f"{said} {text}".strip())
+    verdict_text = verdict.text if verdict.level not in ("waiting", "empty") else ""
+    return replace(verdict, level=level, text=f"{verdict_text} {text}".strip())

@@ -22,7 +22,7 @@ from charts.generate.dashboard.adapter import adapter
 from charts.generate.dashboard.exporter import HOLDERS, NODES
 from charts.generate.dashboard.hpas import hpas
 from charts.generate.dashboard.nodes import nodes
-from charts.generate.dashboard.panel import DATASOURCE, Board, clustered
+from charts.generate.dashboard.panel import DATASOURCE, Board, select_cluster
 from charts.generate.dashboard.servers import servers
 from charts.generate.dashboard.use import use
 
@@ -65,7 +65,7 @@ def dashboard(name: str) -> Json:
         .refresh("30s")
         .time("now-1h", "now")
         .version(1)
-        .link(_others())
+        .link(_other_dashboards())
         .annotations([])
     )
     for row in board.rows:
@@ -79,24 +79,24 @@ def dashboard(name: str) -> Json:
                 made.with_panel(panel)
     model = made.build()
     model.schema_version = SCHEMA
-    _number(model)
-    asked = JSONEncoder().encode(model)
+    _number_panels(model)
+    text = JSONEncoder().encode(model)
     for label, variable in _variables().items():
-        if label in ("datasource", "cluster") or f"${label}" in asked:
+        if label in ("datasource", "cluster") or f"${label}" in text:
             made.with_variable(variable)
-    if "$namespace" in asked:
+    if "$namespace" in text:
         made.annotation(_Scaled("out", ">", "orange")).annotation(_Scaled("in", "<", "blue"))
-    found: Json = json.loads(JSONEncoder().encode(model))
-    return found
+    document: Json = json.loads(JSONEncoder().encode(model))
+    return document
 
 
-def shown(model: Json) -> Iterator[Json]:
+def list_panels(model: Json) -> Iterator[Json]:
     """Yield the panels of a dashboard, also those in collapsed rows, without the rows."""
     for panel in model["panels"]:
         yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
-def _number(model: models.Dashboard) -> None:
+def _number_panels(model: models.Dashboard) -> None:
     """Give each row and panel an id of its own."""
     ids = count(1)
     for panel in model.panels or ():
@@ -105,7 +105,7 @@ def _number(model: models.Dashboard) -> None:
             inner.id_val = next(ids)
 
 
-def _others() -> builders.DashboardLink:
+def _other_dashboards() -> builders.DashboardLink:
     """To the other dashboards, with the same cluster, namespace and time."""
     link = builders.DashboardLink("GPU dashboards").type(models.DashboardLinkType.DASHBOARDS)
     return link.tags([_TAG]).as_dropdown(True).include_vars(True).keep_time(True)
@@ -136,7 +136,7 @@ class _Scaled(builders.AnnotationQuery):
             name=f"Scale {way}",
             datasource=DATASOURCE,
             icon_color=color,
-            expr=clustered(f"{series}) {sign} {series} offset 1m)"),
+            expr=select_cluster(f"{series}) {sign} {series} offset 1m)"),
         )
 
 
@@ -148,10 +148,14 @@ def _variables() -> dict[str, Builder[models.VariableModel]]:
         "datasource": builders.DatasourceVariable("datasource")
         .label("Prometheus")
         .type("prometheus"),
-        "cluster": _one("cluster", "Cluster", "label_values(gma_build_info, cluster)"),
-        "namespace": _several("namespace", "Namespace", f"label_values({HOLDERS}, namespace)"),
-        "workload": _several("workload", "Workload with an HPA", f"label_values({targets})"),
-        "node": _several("node", "Node", f"label_values({NODES})"),
+        "cluster": _single_choice("cluster", "Cluster", "label_values(gma_build_info, cluster)"),
+        "namespace": _multiple_choice(
+            "namespace", "Namespace", f"label_values({HOLDERS}, namespace)"
+        ),
+        "workload": _multiple_choice(
+            "workload", "Workload with an HPA", f"label_values({targets})"
+        ),
+        "node": _multiple_choice("node", "Node", f"label_values({NODES})"),
         "metric": builders.TextBoxVariable("metric")
         .label("Metrics of HPAs")
         .description("A regular expression that matches the metric names in HPAs on GPUs.")
@@ -160,16 +164,21 @@ def _variables() -> dict[str, Builder[models.VariableModel]]:
     }
 
 
-def _one(name: str, label: str, query: str) -> builders.QueryVariable:
+def _single_choice(name: str, label: str, query: str) -> builders.QueryVariable:
     """Return a choice of one value."""
-    asked: dict[str, object] = {"query": query, "refId": f"variable-{name}"}
-    variable = builders.QueryVariable(name).label(label).query(asked).datasource(DATASOURCE)
+    request: dict[str, object] = {"query": query, "refId": f"variable-{name}"}
+    variable = builders.QueryVariable(name).label(label).query(request).datasource(DATASOURCE)
     return variable.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(
         models.VariableSort.ALPHABETICAL_ASC
     )
 
 
-def _several(name: str, label: str, query: str) -> builders.QueryVariable:
+def _multiple_choice(name: str, label: str, query: str) -> builders.QueryVariable:
     """Return a choice of any values, at first all."""
-    variable = _one(name, label, clustered(query)).multi(True).include_all(True).all_value(".*")
+    variable = (
+        _single_choice(name, label, select_cluster(query))
+        .multi(True)
+        .include_all(True)
+        .all_value(".*")
+    )
     return variable.current(models.VariableOption(True, "All", "$__all"))

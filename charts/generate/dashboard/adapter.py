@@ -25,11 +25,11 @@ def adapter() -> Board:
         "gpu-metrics-adapter",
         "GPU metrics adapter",
         "Is the adapter healthy?",
-        (_complete(), _left_out(), _requests(), _processes()),
+        (_data_quality(), _left_out_samples(), _requests(), _processes()),
     )
 
 
-def _complete() -> Row:
+def _data_quality() -> Row:
     return Row(
         "Data quality: are the values complete and fresh?",
         (
@@ -127,7 +127,7 @@ def _complete() -> Row:
     )
 
 
-def _left_out() -> Row:
+def _left_out_samples() -> Row:
     return Row(
         "Samples and devices: what has no value of its own?",
         (
@@ -158,9 +158,9 @@ def _left_out() -> Row:
 
 
 def _quantiles() -> Iterator[Query]:
-    asked = 'gma_http_request_duration_seconds_bucket{route=~"custom|external"}[$__rate_interval]'
+    series = 'gma_http_request_duration_seconds_bucket{route=~"custom|external"}[$__rate_interval]'
     for share, text in ((0.5, "50 %"), (0.99, "99 %")):
-        expr = f"histogram_quantile({share}, sum by (route, le) (rate({asked})))"
+        expr = f"histogram_quantile({share}, sum by (route, le) (rate({series})))"
         yield Query(expr, f"{{{{route}}}} {text}")
 
 

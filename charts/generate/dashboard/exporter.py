@@ -18,7 +18,7 @@ _EXPORTERS: Final = ".*dcgm-exporter.*"
 _PODS: Final = "($workload)(-.*)?"
 
 
-def asked(more: str = "") -> str:
+def gpu_requests(more: str = "") -> str:
     """Requests of containers in the chosen namespaces; ``more`` is an additional matcher."""
     matchers = ", ".join(filter(None, (_ASKING, 'namespace=~"$namespace"', more)))
     return f"kube_pod_container_resource_requests{{{matchers}}}"
@@ -30,7 +30,7 @@ def devices(series: str, more: str = "") -> str:
     return f"{series}{{{matchers}}}"
 
 
-def held(series: str) -> str:
+def held_devices(series: str) -> str:
     """A series, for devices that the pods of a chosen workload hold, with the pod in ``pod``."""
     renamed = (
         f'{series}{{exported_pod=~"{_PODS}", exported_pod!="", '
@@ -47,4 +47,4 @@ def held(series: str) -> str:
 
 def by_pod(how: str, series: str) -> str:
     """A series, aggregated per pod."""
-    return f"{how} by (namespace, pod) ({held(series)})"
+    return f"{how} by (namespace, pod) ({held_devices(series)})"

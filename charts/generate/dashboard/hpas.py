@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from charts.generate.dashboard.exporter import asked
+from charts.generate.dashboard.exporter import gpu_requests
 from charts.generate.dashboard.panel import (
     Board,
     Column,
@@ -34,7 +34,7 @@ _PENDING: Final = (
     "count(max by (namespace, pod) "
     '(kube_pod_status_scheduled{condition="false", pod!~"gpu-headroom-.*", '
     f"{_NAMESPACES}}}) == 1 "
-    f"and on (namespace, pod) {asked()} > 0)"
+    f"and on (namespace, pod) {gpu_requests()} > 0)"
 )
 _NONE_OF_ADAPTER: Final = "0 * max(gma_gpu_pods)"
 """0 if the adapter is scraped, and nothing otherwise: a missing series is not a zero."""
@@ -47,7 +47,7 @@ def hpas() -> Board:
         "gpu-hpas",
         "GPU HPAs",
         "Why does this HPA not scale?",
-        (_verdict(), _each(), _values_missing()),
+        (_verdict(), _each_hpa(), _values_missing()),
     )
 
 
@@ -70,7 +70,7 @@ def _of_hpa(series: str) -> str:
     return f"max by ({_KEYS}) (kube_horizontalpodautoscaler_{series})"
 
 
-def _chosen(expr: str) -> str:
+def _chosen_hpas(expr: str) -> str:
     """Of an expression with a series for each HPA, those of the chosen ones."""
     return f"(({expr}) and on ({_KEYS}) {_CHOSEN})"
 
@@ -92,7 +92,7 @@ _OVERLOADED: Final = f"({_OVER} unless {_DESIRED} > {_CURRENT})"
 _AT_MOST: Final = f"{_DESIRED} >= {_MOST}"
 _PARTS: Final = {
     "unmeasured": f"({_UNMEASURED} or {_NONE_OF_ADAPTER})",
-    "stuck": f"(sum({_chosen(_INACTIVE)}) or {_NONE_OF_CLUSTER})",
+    "stuck": f"(sum({_chosen_hpas(_INACTIVE)}) or {_NONE_OF_CLUSTER})",
     "pending": f"({_PENDING} or {_NONE_OF_CLUSTER})",
     "overloaded": f"(count({_OVERLOADED}) or {_NONE_OF_CLUSTER})",
 }
@@ -112,8 +112,8 @@ _STATES: Final = (
 
 def _state() -> str:
     """The number of the state of each chosen HPA."""
-    found = (f"(0 * ({expr}) + {value})" for value, (_, _, expr) in enumerate(_STATES))
-    return _chosen(" or ".join(found))
+    states = (f"(0 * ({expr}) + {value})" for value, (_, _, expr) in enumerate(_STATES))
+    return _chosen_hpas(" or ".join(states))
 
 
 def _verdict() -> Row:
@@ -152,7 +152,7 @@ def _verdict() -> Row:
             number(
                 "HPAs at their maximum",
                 "They cannot scale out further. That is a fault only if they are overloaded.",
-                f"count({_chosen(_AT_MOST)}) or {_NONE_OF_CLUSTER}",
+                f"count({_chosen_hpas(_AT_MOST)}) or {_NONE_OF_CLUSTER}",
             ),
             number(
                 "Pods that wait for a GPU",
@@ -164,7 +164,7 @@ def _verdict() -> Row:
     )
 
 
-def _each() -> Row:
+def _each_hpa() -> Row:
     return Row(
         "Each HPA",
         (
@@ -181,10 +181,10 @@ def _each() -> Row:
                 "The value is that of the metric that is furthest above its target.",
                 {"namespace": "Namespace", "horizontalpodautoscaler": "HPA"},
                 Column("Value of target", "percentunit", f"max by ({_KEYS}) ({ratio()})"),
-                Column("Desired", "none", _chosen(_DESIRED)),
-                Column("Current", "none", _chosen(_CURRENT)),
-                Column("Minimum", "none", _chosen(_LEAST)),
-                Column("Maximum", "none", _chosen(_MOST)),
+                Column("Desired", "none", _chosen_hpas(_DESIRED)),
+                Column("Current", "none", _chosen_hpas(_CURRENT)),
+                Column("Minimum", "none", _chosen_hpas(_LEAST)),
+                Column("Maximum", "none", _chosen_hpas(_MOST)),
             ).span(24),
             graph(
                 "Value against target",
@@ -197,9 +197,9 @@ def _each() -> Row:
                 "Replicas",
                 "Desired, current and maximum replicas. At the maximum the HPA cannot scale out "
                 "further.",
-                Query(_chosen(_DESIRED), f"{_HPA} desired"),
-                Query(_chosen(_CURRENT), f"{_HPA} current"),
-                Query(_chosen(_MOST), f"{_HPA} maximum"),
+                Query(_chosen_hpas(_DESIRED), f"{_HPA} desired"),
+                Query(_chosen_hpas(_CURRENT), f"{_HPA} current"),
+                Query(_chosen_hpas(_MOST), f"{_HPA} maximum"),
             ),
             graph(
                 "Metric and target",

@@ -85,16 +85,16 @@ _SERIES: Final = re.compile(
 _CLUSTER: Final = 'cluster="$cluster"'
 
 
-def clustered(expr: str) -> str:
+def select_cluster(expr: str) -> str:
     """Return the expression for the chosen cluster.
 
     Without a label `cluster`, the variable is empty, which selects the series without the label.
     """
 
-    def selected(found: re.Match[str]) -> str:
-        return f"{found[1]}{{{_CLUSTER}{', ' if found[2] else '}'}"
+    def add_cluster(match: re.Match[str]) -> str:
+        return f"{match[1]}{{{_CLUSTER}{', ' if match[2] else '}'}"
 
-    return _SERIES.sub(selected, expr)
+    return _SERIES.sub(add_cluster, expr)
 
 
 def number(
@@ -109,7 +109,7 @@ def number(
     red_below: float | None = None,
 ) -> stat.Panel:
     """Return a panel with one current number in large type, or the word that stands for it."""
-    panel = _filled(stat.Panel(), title, description, unit, [Query(expr, legend or title)])
+    panel = _fill_panel(stat.Panel(), title, description, unit, [Query(expr, legend or title)])
     return (
         panel.height(4)
         .span(4)
@@ -117,7 +117,7 @@ def number(
         .color_scheme(_by_threshold())
         .thresholds(_thresholds(red_from, red_below))
         .mappings(_mappings([(word, None) for word in words]))
-        .reduce_options(_last())
+        .reduce_options(_last_value())
     )
 
 
@@ -129,7 +129,7 @@ def graph(
     legend = common.VizLegendOptions().display_mode(options.LegendDisplayMode.TABLE)
     tooltip = common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI)
     return (
-        _filled(timeseries.Panel(), title, description, unit, queries)
+        _fill_panel(timeseries.Panel(), title, description, unit, queries)
         .min(0)
         .fill_opacity(30 if stacked else 0)
         .show_points(options.VisibilityMode.NEVER)
@@ -146,13 +146,13 @@ def graph(
 def bars(title: str, description: str, query: Query, *, unit: str = "none") -> bargauge.Panel:
     """Return a bar for the current value of each series."""
     return (
-        _filled(bargauge.Panel(), title, description, unit, [query])
+        _fill_panel(bargauge.Panel(), title, description, unit, [query])
         .min(0)
         .color_scheme(_by_threshold())
         .thresholds(_thresholds())
         .orientation(options.VizOrientation.HORIZONTAL)
         .display_mode(options.BarGaugeDisplayMode.BASIC)
-        .reduce_options(_last())
+        .reduce_options(_last_value())
     )
 
 
@@ -168,7 +168,7 @@ def timeline(
         query: whose values are numbers of states.
     """
     return (
-        _filled(statetimeline.Panel(), title, description, "none", [query])
+        _fill_panel(statetimeline.Panel(), title, description, "none", [query])
         .mappings(_mappings(states))
         .merge_values(True)
         .show_value(options.VisibilityMode.AUTO)
@@ -178,14 +178,14 @@ def timeline(
 
 def buckets(title: str, description: str, unit: str, expr: str) -> heatmap.Panel:
     """Return how many observations were in each bucket of a histogram (``le``) at each time."""
-    panel = _filled(heatmap.Panel(), title, description, unit, [])
+    panel = _fill_panel(heatmap.Panel(), title, description, unit, [])
     query = _query(Query(expr, "{{le}}"), 0).format(PromQueryFormat.HEATMAP)
     return panel.with_target(query).y_axis(heatmap.YAxisConfig().unit(unit))
 
 
 def spread(title: str, description: str, unit: str, query: Query) -> heatmap.Panel:
     """Return how many series had about the same value at each time."""
-    panel = _filled(heatmap.Panel(), title, description, unit, [query])
+    panel = _fill_panel(heatmap.Panel(), title, description, unit, [query])
     return panel.calculate(True).y_axis(heatmap.YAxisConfig().unit(unit).min(0))
 
 
@@ -200,17 +200,17 @@ def table(
         labels: of every query -> the title of the column that shows it.
         columns: the first decides the order of the rows, the highest value first.
     """
-    panel = _filled(tables.Panel(), title, description, "none", [])
-    named: dict[str, str] = {**labels}
+    panel = _fill_panel(tables.Panel(), title, description, "none", [])
+    titles: dict[str, str] = {**labels}
     for place, column in enumerate(columns):
         query = _query(Query(column.expr, column.title), place).instant()
         panel.with_target(query.format(PromQueryFormat.TABLE))
         unit = models.DynamicConfigValue("unit", column.unit)
         panel.override_by_name(column.title, [unit])
         # A single query has no letter.
-        named["Value" if len(columns) == 1 else f"Value #{_letter(place)}"] = column.title
-    order = {name: place for place, name in enumerate(named)}
-    shown = {"excludeByName": {"Time": True}, "renameByName": named, "indexByName": order}
+        titles["Value" if len(columns) == 1 else f"Value #{_letter(place)}"] = column.title
+    order = {name: place for place, name in enumerate(titles)}
+    shown = {"excludeByName": {"Time": True}, "renameByName": titles, "indexByName": order}
     first = common.TableSortByFieldState().display_name(columns[0].title).desc(True)
     return (
         panel.with_transformation(models.DataTransformerConfig("merge", options={}))
@@ -219,7 +219,7 @@ def table(
     )
 
 
-def _filled(
+def _fill_panel(
     panel: _Panel, title: str, description: str, unit: str, queries: Sequence[Query]
 ) -> _Panel:
     """Give a panel what every panel has; three of them are side by side unless it says more."""
@@ -230,15 +230,15 @@ def _filled(
 
 
 def _query(query: Query, place: int) -> prometheus.Dataquery:
-    asked = prometheus.Dataquery().expr(clustered(query.expr)).legend_format(query.legend)
-    return asked.range().ref_id(_letter(place))
+    dataquery = prometheus.Dataquery().expr(select_cluster(query.expr)).legend_format(query.legend)
+    return dataquery.range().ref_id(_letter(place))
 
 
 def _letter(place: int) -> str:
     return chr(ord("A") + place)
 
 
-def _last() -> common.ReduceDataOptions:
+def _last_value() -> common.ReduceDataOptions:
     return common.ReduceDataOptions().calcs(["lastNotNull"])
 
 

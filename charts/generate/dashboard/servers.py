@@ -10,7 +10,7 @@ from adapter.pipeline.catalog.formulas import hides
 from adapter.pipeline.catalog.metric import Kind, Unit
 from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
-from adapter.pipeline.catalog.serverkinds import formulas, measured
+from adapter.pipeline.catalog.serverkinds import formulas, measured_formulas
 from adapter.pipeline.catalog.servermeasures import OUTPUT_TOKENS
 from charts.generate.dashboard.hpas import ratio
 from charts.generate.dashboard.panel import Board, Query, Row, buckets, graph, number
@@ -22,12 +22,12 @@ _PROMISE: Final = "(?i)(s[0-9]+-)?inference_slo_ratio"
 """The metric of a promise, in an HPA or in one of KEDA."""
 
 
-def _any(metric: str, how: str = "sum") -> str:
+def _first_series(metric: str, how: str = "sum") -> str:
     """The first series of a neutral metric that a pod has; a pod has those of one server."""
     return " or ".join(f"{how} by (namespace, pod) ({name})" for name in _series(metric))
 
 
-def _selected(field: Field) -> str:
+def _chosen_series(field: Field) -> str:
     """A field's series of the chosen pods."""
     conditions = "".join(f', {label}="{value}"' for label, value in field.where)
     return (field.series or field.name) + _CHOSEN.replace("}", conditions + "}")
@@ -38,29 +38,31 @@ def _series(metric: str) -> list[str]:
     fields = (
         _CATALOG.fields[formula.fields[0]] for formula in formulas(metric) if not hides(formula)
     )
-    return list(dict.fromkeys(_selected(field) for field in fields if field.kind is not Kind.RATE))
+    return list(
+        dict.fromkeys(_chosen_series(field) for field in fields if field.kind is not Kind.RATE)
+    )
 
 
-def _counted(metric: str) -> list[Field]:
+def _counted_fields(metric: str) -> list[Field]:
     """What the servers count for a metric, under the usual name of each."""
-    return [_CATALOG.fields[formula.fields[0]] for formula in measured()[metric]]
+    return [_CATALOG.fields[formula.fields[0]] for formula in measured_formulas()[metric]]
 
 
 def _latency(latency: Latency) -> str:
     """The 90th percentile of each pod in seconds; a pod has that of one server."""
-    found = []
-    for field in _counted(latency):
+    quantiles = []
+    for field in _counted_fields(latency):
         rate = f"rate({field.name}_bucket{_CHOSEN}[$__rate_interval])"
         factor = " / 1000" if field.unit is Unit.MILLISECONDS else ""
-        found.append(f"histogram_quantile(0.9, sum by (namespace, pod, le) ({rate})){factor}")
-    return " or ".join(found)
+        quantiles.append(f"histogram_quantile(0.9, sum by (namespace, pod, le) ({rate})){factor}")
+    return " or ".join(quantiles)
 
 
 def _histogram(latency: Latency) -> str:
     """The buckets of the first kind of server that has any: those of two kinds do not add up."""
     return " or on () ".join(
         f"sum by (le) (rate({field.name}_bucket{_CHOSEN}[$__rate_interval]))"
-        for field in _counted(latency)
+        for field in _counted_fields(latency)
         if field.unit is Unit.SECONDS
     )
 
@@ -69,7 +71,7 @@ def _rate(metric: str) -> str:
     """The counter of each pod, per second."""
     return " or ".join(
         f"sum by (namespace, pod) (rate({field.name}{_CHOSEN}[$__rate_interval]))"
-        for field in _counted(metric)
+        for field in _counted_fields(metric)
     )
 
 
@@ -146,17 +148,17 @@ def _queues() -> Row:
                 "Requests waiting",
                 "Of all servers that docs/inference.md lists. A queue that grows means that the "
                 "workload needs replicas before its GPUs show it.",
-                Query(_any(WAITING), _POD),
+                Query(_first_series(WAITING), _POD),
             ).span(12),
             graph(
                 "Requests running",
                 "Requests in the current batch.",
-                Query(_any(RUNNING), _POD),
+                Query(_first_series(RUNNING), _POD),
             ).span(12),
             graph(
                 "KV cache in use",
                 "Near 100 %, servers preempt requests or let them wait.",
-                Query(_any(CACHE, "avg"), _POD),
+                Query(_first_series(CACHE, "avg"), _POD),
                 unit="percentunit",
             )
             .max(1)

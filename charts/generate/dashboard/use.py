@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from charts.generate.dashboard.exporter import asked, by_pod, devices, held
+from charts.generate.dashboard.exporter import by_pod, devices, gpu_requests, held_devices
 from charts.generate.dashboard.panel import (
     Board,
     Column,
@@ -67,13 +67,13 @@ def _now() -> Row:
                 "Requested by pods",
                 "GPUs, MIG instances and replicas in the requests of pods, from "
                 "kube-state-metrics.",
-                f"sum({asked()})",
+                f"sum({gpu_requests()})",
             ),
             number(
                 "Mean utilization",
                 "Share of time in which devices were busy, as a mean over the devices that pods "
                 "hold.",
-                f"avg({held('DCGM_FI_DEV_GPU_UTIL')})",
+                f"avg({held_devices('DCGM_FI_DEV_GPU_UTIL')})",
                 unit="percent",
             ),
             number(
@@ -173,7 +173,7 @@ def _cost() -> Row:
 
 def _workloads() -> Row:
     utilization = by_pod("avg", "DCGM_FI_DEV_GPU_UTIL")
-    requests = asked('pod=~"($workload)(-.*)?"')
+    requests = gpu_requests('pod=~"($workload)(-.*)?"')
     return Row(
         "Workloads: how pods use their GPUs",
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.answers.view.owner import Above, topmost
+from adapter.answers.view.owner import Above, topmost_workload
 from adapter.pipeline.cluster.pod import Owner
 from apiservice.labels.selector import EVERYTHING
 from apiservice.labels.selector import parse as selector
@@ -114,7 +114,7 @@ def test_every_answer_knows_the_same_owner(
         origin="http://n1:9400/metrics",
         node="n1",
     )
-    assert topmost(pod) == above
+    assert topmost_workload(pod) == above
 
     query = ObjectQuery(
         GroupResource.parse(resource), "ns", above.name, "gpu_utilization", EVERYTHING, EVERYTHING
@@ -161,7 +161,7 @@ def test_what_scales_a_part_of_the_topmost_owner_has_values_too(resource: str, n
     )
     (item,) = at_once(world.custom.values(query, NOW)).items
     assert item.milli == 60_000
-    assert topmost(pod) == OWNED["a role of a DisaggregatedSet"][2]
+    assert topmost_workload(pod) == OWNED["a role of a DisaggregatedSet"][2]
 
 
 def test_the_parts_of_a_group_are_one_object() -> None:
@@ -179,9 +179,9 @@ def test_the_parts_of_a_group_are_one_object() -> None:
     ]
     world = World(*pods)
     rows = (
-        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{at}",UUID="GPU-{at}",container="server",namespace="ns",'
-        f'pod="{pod.ref.name}"}} {90 * at}\n'
-        for at, pod in enumerate(pods)
+        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{i}",UUID="GPU-{i}",container="server",namespace="ns",'
+        f'pod="{pod.ref.name}"}} {90 * i}\n'
+        for i, pod in enumerate(pods)
     )
     world.scrape("".join(rows), NOW, origin="http://n1:9400/metrics", node="n1")
 

@@ -77,7 +77,7 @@ async def test_a_connection_beyond_those_that_are_answered_is_closed(
             with pytest.raises(httpx.TransportError):
                 await client.get("/version")
             gate.open.set()
-            assert [each.status_code for each in await asyncio.gather(*held)] == [200] * 3
+            assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * 3
             assert (await client.get("/version")).status_code == 200
     finally:
         gate.open.set()

@@ -52,8 +52,8 @@ async def api(
 async def items(api: httpx.AsyncClient, path: str, **query: str) -> list[dict[str, Any]]:
     answer = await api.get(path, params=query)
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["items"]
-    return found
+    rows: list[dict[str, Any]] = answer.json()["items"]
+    return rows
 
 
 def names(rows: list[dict[str, Any]]) -> list[str]:
@@ -236,11 +236,11 @@ async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
         (tmp_path / name).write_bytes(content)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    seen: list[Any] = []
+    scopes: list[Any] = []
     body = json.dumps({"kind": "List", "padding": "x" * 200_000}).encode()
 
     async def echo(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(scope)
+        scopes.append(scope)
         body = json.dumps({"kind": "List", "padding": "x" * 200_000}).encode()
         headers = [(b"content-type", b"application/json"), (b"set-cookie", b"no=1")]
         await send({"type": "http.response.start", "status": 418, "headers": headers})
@@ -264,7 +264,7 @@ async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
         await upstream.close()
     assert (answer.status_code, len(answer.content)) == (418, len(body))
     assert "set-cookie" not in answer.headers
-    sent = seen[0]
+    sent = scopes[0]
     assert (sent["raw_path"], sent["query_string"]) == (path.encode(), b"labelSelector=app%3Dc")
     given = [(name, text) for name, text in sent["headers"]]
     assert [text for name, text in given if name == b"x-remote-user"] == [b"demo"]

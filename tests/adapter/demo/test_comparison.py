@@ -23,7 +23,7 @@ def pod(created: float, bound: float | None = None, deleted: float | None = None
     ],
 )
 def test_a_pod_waits_until_it_has_a_device_or_is_gone(one: DemoPod, seconds: float) -> None:
-    assert one.waited(100.0) == seconds
+    assert one.waiting_seconds(100.0) == seconds
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def draw(seed: int, seconds: int = 400) -> list[tuple[float, float]]:
     arrivals = Arrivals(
         Profile((LoadPoint(0, 4.0), LoadPoint(1000, 4.0))), 0.5, random.Random(seed)
     )
-    requests = [r for at in range(seconds) for r in arrivals.draw(float(at), 1.0)]
+    requests = [r for second in range(seconds) for r in arrivals.draw(float(second), 1.0)]
     return [(request.arrived, request.left) for request in requests]
 
 

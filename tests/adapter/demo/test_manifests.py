@@ -12,7 +12,7 @@ from adapter.demo.world import World
 from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.cluster.podsfile import parse
-from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, selected
+from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, select_exporters
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
 
 
@@ -38,18 +38,18 @@ def test_stages_are_phases_and_conditions(world: World) -> None:
     world.scale("chat", 9)
     world.fleet.delete(world.fleet.of("chat")[0], world.now)
     chat = [pod for pod in read(world, {}).values() if pod.labels.get("app") == "chat"]
-    seen = [(pod.phase, pod.ready, pod.deleting, bool(pod.node)) for pod in chat]
-    assert seen.count(("Running", False, True, True)) == 1, "terminating"
-    assert seen.count(("Running", True, False, True)) == 1, "serving"
-    assert seen.count(("Running", False, False, True)) == 2, "loading"
-    assert seen.count(("Pending", False, False, False)) == 5, "without a GPU"
+    stages = [(pod.phase, pod.ready, pod.deleting, bool(pod.node)) for pod in chat]
+    assert stages.count(("Running", False, True, True)) == 1, "terminating"
+    assert stages.count(("Running", True, False, True)) == 1, "serving"
+    assert stages.count(("Running", False, False, True)) == 2, "loading"
+    assert stages.count(("Pending", False, False, False)) == 5, "without a GPU"
 
 
 def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
     seen = read(world, {"h100-1": 4001, "mig-1": 4003})
-    chosen = selected(seen.values(), DISCOVERY_RULES)
-    found = [chosen.get(pod.ref) for pod in seen.values()]
-    targets = [target for target in found if isinstance(target, ScrapeTarget)]
+    chosen = select_exporters(seen.values(), DISCOVERY_RULES)
+    exporters = [chosen.get(pod.ref) for pod in seen.values()]
+    targets = [target for target in exporters if isinstance(target, ScrapeTarget)]
     assert [(target.url, target.node) for target in targets] == [
         ("http://127.0.0.1:4001/metrics", "h100-1"),
         ("http://127.0.0.1:4003/metrics", "mig-1"),
@@ -67,8 +67,8 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_pods_of_one_name_in_two_namespaces_are_two_pods(world: World) -> None:
-    here, there = (
+    first, second = (
         pods(world, namespace, {}, WallClock(15))[0]["metadata"] for namespace in ("a", "b")
     )
-    assert here["name"] == there["name"]
-    assert here["uid"] != there["uid"]
+    assert first["name"] == second["name"]
+    assert first["uid"] != second["uid"]

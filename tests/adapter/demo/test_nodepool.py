@@ -34,10 +34,10 @@ def scalers() -> list[DemoAutoscaler]:
 def slow_scalers() -> list[DemoAutoscaler]:
     """They may add one pod in a sync."""
     rules = {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]}
-    found = copy.deepcopy(list(story.HPAS))
-    for manifest in found:
+    manifests = copy.deepcopy(list(story.HPAS))
+    for manifest in manifests:
         manifest["spec"]["behavior"]["scaleUp"] = rules
-    return [DemoAutoscaler(manifest) for manifest in found]
+    return [DemoAutoscaler(manifest) for manifest in manifests]
 
 
 async def rounds(
@@ -69,7 +69,7 @@ async def test_a_pool_that_cannot_grow_gets_no_headroom(world: World) -> None:
     assert not grows(world, "embed")
     nodepool = DemoNodepool(Limits(min_pods=2, share=0), story.BEGIN, Past())
     await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
-    assert {each.name for order in nodepool.orders for each in order.workloads} == {"chat"}
+    assert {workload.name for order in nodepool.orders for workload in order.workloads} == {"chat"}
 
 
 async def test_without_a_value_nothing_is_learned_and_nothing_ordered(world: World) -> None:
@@ -147,7 +147,7 @@ async def test_pods_wait_less_where_nodes_are_ordered_ahead_and_the_load_is_the_
     await days.play(ahead, story.HPAS, nodepool, story.LENGTH)
     await days.play(reactive, story.REACTIVE.hpas, None, story.LENGTH)
     assert ahead.services["chat"].totals.arrived == reactive.services["chat"].totals.arrived
-    waited, usual = (each.waited("chat") for each in (ahead, reactive))
+    waited, usual = (run.waiting_seconds("chat") for run in (ahead, reactive))
     assert usual > 300
     assert waited < usual / 2
     assert ahead.paid_seconds["h100"] < 12 * (story.LENGTH + story.BEFORE)

@@ -26,15 +26,15 @@ def test_a_devices_row_reads_as_dcgm_exporter_writes_it(world: World) -> None:
     node.devices[0].recent[:] = [0.5, 1.0]
     pod = world.fleet.of("chat")[0]
     lines = page_of(world, "h100-1").decode().splitlines()
-    at = lines.index("# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).")
-    assert lines[at + 1] == "# TYPE DCGM_FI_DEV_GPU_UTIL gauge"
-    assert lines[at + 2] == (
+    start = lines.index("# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).")
+    assert lines[start + 1] == "# TYPE DCGM_FI_DEV_GPU_UTIL gauge"
+    assert lines[start + 2] == (
         f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="{node.devices[0].uuid}",'
         'pci_bus_id="00000000:17:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",'
         'Hostname="h100-1",DCGM_FI_DRIVER_VERSION="580.105.08",'
         f'container="server",namespace="inference",pod="{pod.name}"}} 75'
     )
-    assert lines[at + 5].endswith('Hostname="h100-1",DCGM_FI_DRIVER_VERSION="580.105.08"} 0'), (
+    assert lines[start + 5].endswith('Hostname="h100-1",DCGM_FI_DRIVER_VERSION="580.105.08"} 0'), (
         "a device without a pod has no pod labels"
     )
 

@@ -62,8 +62,8 @@ def test_serve_finds_the_page_of_each_pod_that_has_one(queued: World) -> None:
     one, two = (pod.name for pod in queued.fleet.of("chat"))
     ports = {server_name(space, one): 4001, server_name("other", two): 4002}
     text = json.dumps({"items": pods(queued, space, {}, WallClock(15), ports)}).encode()
-    found = [ServerPages().of(pod) for pod in parse(text, PodDecoder()).pods]
-    targets = [target for target in found if isinstance(target, ScrapeTarget)]
+    pages = [ServerPages().of(pod) for pod in parse(text, PodDecoder()).pods]
+    targets = [target for target in pages if isinstance(target, ScrapeTarget)]
     assert [target.url for target in targets] == ["http://127.0.0.1:4001/metrics"]
 
 
@@ -97,10 +97,10 @@ async def test_while_a_metric_is_missing_the_other_one_decides(queued: World) ->
 
 
 async def test_captions_that_compare_are_made_from_the_run(state: DemoState) -> None:
-    said = [caption.say(state) for caption in CAPTIONS]
+    texts = [caption.say(state) for caption in CAPTIONS]
     state.queued.world.scale("chat", 9)
     again = [caption.say(state) for caption in CAPTIONS]
-    changed = [new for old, new in zip(said, again, strict=True) if old != new]
+    changed = [new for old, new in zip(texts, again, strict=True) if old != new]
     assert len(changed) == 1
     assert "on its queue: 9 pods, " in changed[0]
     assert f"utilization: {state.world.wanted['chat']} pods, " in changed[0]

@@ -163,12 +163,12 @@ async def test_it_follows_the_cluster_and_keeps_its_page_without_it(
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    with failing(WELL, tmp_path) as found, socket.socket() as taken:
+    with failing(WELL, tmp_path) as cluster, socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
         ended = invoke(
-            *("demo", "--exporter", "worker", "--port", port), KUBECONFIG=str(found.kubeconfig)
+            *("demo", "--exporter", "worker", "--port", port), KUBECONFIG=str(cluster.kubeconfig)
         )
     assert ended.code == 1
     assert "cannot listen" in ended.output

@@ -105,15 +105,15 @@ async def test_the_summary_counts_what_happened(state: DemoState) -> None:
 async def test_a_current_caption_is_shown_to_its_last_word(
     state: DemoState, size: tuple[int, int]
 ) -> None:
-    said = (
+    text = (
         "no value: keeps 5 (ScalingActive=False, FailedGetPodsMetric). Missing means hold; "
         "a made-up 0 would scale in 5 -> 1"
     )
-    state.events.append(DemoEvent(60.0, "HPA embed", said, caption=True))
+    state.events.append(DemoEvent(60.0, "HPA embed", text, caption=True))
     state.events.extend(DemoEvent(80.0 + i, "node a", "ready") for i in range(9))
-    assert said in " ".join(" ".join(drawn(state, *size)).split())
+    assert text in " ".join(" ".join(drawn(state, *size)).split())
     state.world.now += PINNED
-    assert said not in " ".join(" ".join(drawn(state, *size)).split()), "it makes room later"
+    assert text not in " ".join(" ".join(drawn(state, *size)).split()), "it makes room later"
 
 
 async def test_the_summary_of_a_run_without_an_outage_says_so(state: DemoState) -> None:

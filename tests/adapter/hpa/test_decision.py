@@ -413,7 +413,7 @@ def test_a_pods_policy_bounds_every_period(loads: list[int], value: int, period:
         decision, state = decide(spec, state, seen, now)
         added.append((now, decision.desired - replicas))
         replicas = decision.desired
-        assert sum(n for at, n in added if at > now - period) <= value
+        assert sum(n for moment, n in added if moment > now - period) <= value
 
 
 @given(observations())

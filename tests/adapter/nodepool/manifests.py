@@ -219,7 +219,7 @@ def managed(obj: Object, manager: str = names.MANAGER, operation: str = "Apply")
 def _fields(value: Any) -> Any:
     if not isinstance(value, dict):
         return {}
-    return {f"f:{name}": _fields(each) for name, each in value.items()}
+    return {f"f:{name}": _fields(inner) for name, inner in value.items()}
 
 
 STATUS = """\

@@ -131,8 +131,8 @@ def capacity(
     spent: Mapping[str, float] | None = None,
 ) -> Capacity:
     """The cluster, with one pool ``gpu`` by default."""
-    known = (pool(),) if pools is None else pools
-    return Capacity(nodes, {each.name: each for each in known}, held, spent or {})
+    all_pools = (pool(),) if pools is None else pools
+    return Capacity(nodes, {gpu_pool.name: gpu_pool for gpu_pool in all_pools}, held, spent or {})
 
 
 def order(
@@ -151,8 +151,8 @@ def codes(made: Order) -> list[str]:
 def applied(made: Plan, before: Capacity) -> Capacity:
     """The cluster after every order has been written."""
     held = tuple(
-        Headroom(each.namespace, each.shape, each.replicas, each.reckoned, each.needed_at)
-        for each in made.orders
-        if each.replicas or each.was
+        Headroom(row.namespace, row.shape, row.replicas, row.reckoned, row.needed_at)
+        for row in made.orders
+        if row.replicas or row.was
     )
     return replace(before, headroom=held)

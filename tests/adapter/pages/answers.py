@@ -29,9 +29,9 @@ def _asked() -> World:
     )
     memo = SeriesMemo()
     for page in PAGES:
-        found = decode(captured_page(page).encode(), memo, QueryGroup("board", ()))
-        for origin, rows in found.samples.items():
-            world.store.ingest(ScrapeResult(origin, None, rows, ASKED, found.rejects))
+        answer = decode(captured_page(page).encode(), memo, QueryGroup("board", ()))
+        for origin, rows in answer.samples.items():
+            world.store.ingest(ScrapeResult(origin, None, rows, ASKED, answer.rejects))
     return world
 
 

@@ -15,13 +15,13 @@ EXCERPTS: Final = "11_issue_excerpts_real_lines.prom"
 
 def _block(issue: str) -> str:
     """The lines below the comment that names the issue."""
-    found = re.search(
+    match = re.search(
         rf"^# NVIDIA/{re.escape(issue)}[ :].*\n((?:[^#].*\n)+)",
         captured_page(EXCERPTS),
         re.MULTILINE,
     )
-    assert found is not None, issue
-    return found[1]
+    assert match is not None, issue
+    return match[1]
 
 
 def _excerpt(

@@ -56,11 +56,11 @@ class Scene(NamedTuple):
 def answer(world: World, subject: str, metric: str, where: str, now: float) -> float | str:
     """Return the value of a pod or a node, or the reason for its absence."""
     if subject.startswith("node:"):
-        found = world.node(subject.removeprefix("node:"), metric, now, where)
+        reading = world.node(subject.removeprefix("node:"), metric, now, where)
     else:
         namespace, _, name = subject.partition("/")
-        found = world.read(name, metric, now, where, namespace)
-    return found.value if isinstance(found, Reading) else str(found.reason)
+        reading = world.read(name, metric, now, where, namespace)
+    return reading.value if isinstance(reading, Reading) else str(reading.reason)
 
 
 def served(world: World, subject: str, now: float) -> set[str]:

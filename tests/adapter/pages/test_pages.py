@@ -36,9 +36,11 @@ SCENES = {**OWN, **(OF_CAPTURED if CAPTURED_PAGES.missing() is None else {})}
 def test_a_page_gives_the_values_of_its_table(
     scene: Scene, subject: str, line: Line, built: Built
 ) -> None:
-    found = answer(built(scene), subject, line.metric, line.where, scene.now)
-    said = line.value
-    assert found == (said if isinstance(said, str) else pytest.approx(said, rel=1e-6, abs=1e-9))
+    value = answer(built(scene), subject, line.metric, line.where, scene.now)
+    expected = line.value
+    assert value == (
+        expected if isinstance(expected, str) else pytest.approx(expected, rel=1e-6, abs=1e-9)
+    )
 
 
 @pytest.mark.parametrize(("scene", "subject"), every_subject(SCENES))

@@ -247,14 +247,14 @@ def test_an_hpa_is_answered(asked: Asked, client: httpx.Client) -> None:
     path = PODS.format(asked.namespace, asked.metric)
     query = {"metricLabelSelector": asked.where} if asked.where else {}
     deadline = time.monotonic() + 20
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     while time.monotonic() < deadline:
         answer = client.get(path, params=query)
         assert answer.status_code in (200, 503), answer.text
         if answer.status_code == 200 and client.get("/readyz").status_code == 200:
             items = answer.json()["items"]
-            found = {item["describedObject"]["name"]: item["value"] for item in items}
-            if found == asked.says:
+            values = {item["describedObject"]["name"]: item["value"] for item in items}
+            if values == asked.says:
                 break
         time.sleep(0.05)
-    assert found == asked.says
+    assert values == asked.says

@@ -68,7 +68,9 @@ def _local_ports(pods: Mapping[str, Any]) -> list[int]:
             continue
         asked = pod["metadata"].get("annotations", {}).get(_PORT)
         containers = pod["spec"]["containers"]
-        named = [port["containerPort"] for each in containers for port in each.get("ports", ())]
+        named = [
+            port["containerPort"] for container in containers for port in container.get("ports", ())
+        ]
         ports.append(int(asked or named[0]))
     return ports
 
@@ -127,16 +129,16 @@ def test_a_report_gives_its_value_or_none(case: Path, client: httpx.Client) -> N
     deadline = time.monotonic() + 12
     ready = 0.0
     while True:
-        found = [_served(client, each["metric"], each["pod"]) for each in expected]
-        right = all(map(_right, expected, found))
+        values = [_served(client, row["metric"], row["pod"]) for row in expected]
+        right = all(map(_right, expected, values))
         ready = ready or (client.get("/readyz").status_code == 200) * time.monotonic()
         # What is absent must stay so once all was read.
         if (right and ready and time.monotonic() > ready + 2) or time.monotonic() > deadline:
             break
         time.sleep(0.2)
     wrong = [
-        (each["metric"], each["pod"], value, each["why"])
-        for each, value in zip(expected, found, strict=True)
-        if not _right(each, value)
+        (row["metric"], row["pod"], value, row["why"])
+        for row, value in zip(expected, values, strict=True)
+        if not _right(row, value)
     ]
     assert wrong == []

@@ -85,9 +85,9 @@ async def test_allow_and_deny_are_remembered_for_ten_seconds(name: str) -> None:
     first = await authorization.authorize(user, PODS)
 
     clock.now = 9.9
-    assert authorization.cached(user, PODS) == first
+    assert authorization.known_decision(user, PODS) == first
     clock.now = 10.1
-    assert authorization.cached(user, PODS) is None
+    assert authorization.known_decision(user, PODS) is None
     await authorization.authorize(user, PODS)
     assert cluster.asked == 2
 
@@ -116,7 +116,7 @@ async def test_an_authorizer_error_is_500_never_allow_and_not_remembered() -> No
 
     with pytest.raises(Internal, match="connection refused"):
         await authorization.authorize(BOB, PODS)
-    assert authorization.cached(BOB, PODS) is None
+    assert authorization.known_decision(BOB, PODS) is None
 
     cluster.down = False
     assert (await authorization.authorize(BOB, PODS)).allowed
@@ -168,7 +168,7 @@ async def test_an_unreasonably_long_question_is_answered_but_not_remembered() ->
     long = Attributes("get", path="/" + "x" * 20_000)
 
     assert (await authorization.authorize(BOB, long)).allowed
-    assert authorization.cached(BOB, long) is None
+    assert authorization.known_decision(BOB, long) is None
 
 
 @pytest.mark.parametrize(("token", "user"), [("good", BOB), ("bad", None)])
@@ -296,7 +296,7 @@ async def test_attributes_are_measured_in_bytes() -> None:
 
     await authorization.authorize(BOB, wanted)
 
-    assert authorization.cached(BOB, wanted) is None
+    assert authorization.known_decision(BOB, wanted) is None
 
 
 async def test_a_users_groups_count_for_what_is_remembered() -> None:

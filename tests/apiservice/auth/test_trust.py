@@ -107,6 +107,6 @@ def test_a_bundle_without_certificates_says_so(pem: bytes) -> None:
 
 def test_the_kit_makes_what_it_says() -> None:
     issued = CA.issue("x", hosts=("a.example", "127.0.0.1"))
-    found = issued.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    extension = issued.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
 
-    assert found.value.get_values_for_type(x509.DNSName) == ["a.example"]
+    assert extension.value.get_values_for_type(x509.DNSName) == ["a.example"]

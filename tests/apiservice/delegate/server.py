@@ -34,7 +34,7 @@ class FixedToken:
     async def token(self) -> str:
         return self.tokens[0]
 
-    def refused(self, token: str) -> bool:
+    def note_refusal(self, token: str) -> bool:
         if len(self.tokens) == 1:
             return False
         self.tokens.pop(0)
@@ -110,8 +110,8 @@ class OtherServer:
         if page is None:
             return web.json_response(failure(404, "not here"), status=404)
         if callable(page):
-            found: web.StreamResponse = await page(request)
-            return found
+            response: web.StreamResponse = await page(request)
+            return response
         return web.json_response(page)
 
     def metrics(self) -> list[web.Request]:

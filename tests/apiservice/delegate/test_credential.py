@@ -42,8 +42,8 @@ async def settle(condition: Callable[[], bool]) -> None:
 async def test_many_requests_share_one_token() -> None:
     api = Api()
     credential = api.credential()
-    found = await asyncio.gather(*(credential.token() for _ in range(10)))
-    assert set(found) == {"t1"}
+    tokens = await asyncio.gather(*(credential.token() for _ in range(10)))
+    assert set(tokens) == {"t1"}
     assert api.asked == 1
 
 
@@ -78,12 +78,12 @@ async def test_a_refused_token_is_replaced_but_not_in_a_storm() -> None:
     api = Api()
     credential = api.credential()
     first = await credential.token()
-    assert not credential.refused(first)
+    assert not credential.note_refusal(first)
     api.now += 11
-    assert credential.refused(first)
+    assert credential.note_refusal(first)
     assert await credential.token() == "t2"
-    assert credential.refused(first)
-    assert not credential.refused("t2")
+    assert credential.note_refusal(first)
+    assert not credential.note_refusal("t2")
     assert api.asked == 2
 
 
@@ -104,9 +104,9 @@ async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
         await credential.token()
     file.write_text("one\n")
     assert await credential.token() == "one"
-    assert not credential.refused("one")
+    assert not credential.note_refusal("one")
     file.write_text("another\n")
-    assert credential.refused("one")
+    assert credential.note_refusal("one")
     assert await credential.token() == "another"
     file.write_text("two\nlines")
     with pytest.raises(DelegateFailure, match="a token of one line"):

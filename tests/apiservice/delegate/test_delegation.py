@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 
 from apiservice.delegate.conversion import metric_list
 from apiservice.delegate.delegate import KEPT, Delegate
-from apiservice.delegate.delegation import Delegation, merged
+from apiservice.delegate.delegation import Delegation, merge_rows
 from apiservice.delegate.options import MAX_ROWS
 from apiservice.errors import MetricUnknown
 from apiservice.provider import GroupResource, MetricResource
-from apiservice.wire.delegated import DELEGATED
+from apiservice.wire.delegationheader import DELEGATED
 from tests.apiservice.delegate.server import (
     FixedToken,
     OtherServer,
@@ -60,8 +60,8 @@ async def other(tmp_path: Path, stack: AsyncExitStack) -> OtherServer:
 async def serving(*delegates: Delegate, read: bool = True) -> AsyncIterator[World]:
     """Our server, after the delegates' discovery was read."""
     if read:
-        for each in delegates:
-            await each.refresh()
+        for delegate in delegates:
+            await delegate.refresh()
     async for world in make_world(delegation=Delegation(delegates)):
         yield world
 
@@ -70,9 +70,9 @@ async def test_a_metric_of_the_delegate_is_passed_on_byte_by_byte(
     other: OtherServer, stack: AsyncExitStack
 ) -> None:
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(f"{HTTP}?labelSelector=app%3Dweb&limit=5&x=y")
-    assert found.status_code == 200
-    assert found.json() == other.pages[ASKED]
+        response = await world.get(f"{HTTP}?labelSelector=app%3Dweb&limit=5&x=y")
+    assert response.status_code == 200
+    assert response.json() == other.pages[ASKED]
     (request,) = other.metrics()
     assert dict(request.query) == {"labelSelector": "app=web"}
     assert "%2A" in request.raw_path
@@ -96,8 +96,8 @@ async def test_a_client_without_the_right_gets_403_and_the_delegate_is_not_asked
     other: OtherServer, stack: AsyncExitStack
 ) -> None:
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(HTTP, x_user="u")
-    assert found.status_code == 403
+        response = await world.get(HTTP, x_user="u")
+    assert response.status_code == 403
     assert other.metrics() == []
 
 
@@ -123,8 +123,8 @@ async def test_a_delegated_answer_is_not_kept(other: OtherServer, stack: AsyncEx
     async with serving(other.delegate(stack)) as world:
         await world.get(HTTP)
         other.pages[ASKED] = custom_list("v1beta2", "http_requests", p0="99")
-        found = await world.get(HTTP)
-    assert found.json()["items"][0]["value"] == "99"
+        response = await world.get(HTTP)
+    assert response.json()["items"][0]["value"] == "99"
 
 
 async def test_a_metric_that_becomes_unknown_is_delegated_from_then_on(
@@ -137,8 +137,8 @@ async def test_a_metric_that_becomes_unknown_is_delegated_from_then_on(
         await world.get(OWN)
         world.custom.failure = MetricUnknown("gpu_utilization", "pods")
         world.custom.version += 1
-        found = await world.get(OWN)
-    assert found.json()["items"][0]["describedObject"]["name"] == "p7"
+        response = await world.get(OWN)
+    assert response.json()["items"][0]["describedObject"]["name"] == "p7"
 
 
 async def test_discovery_lists_own_metrics_then_the_delegates(
@@ -165,9 +165,9 @@ async def test_a_server_that_delegates_sees_own_metrics_only(
 ) -> None:
     """Otherwise two servers that delegate to each other would list lost metrics forever."""
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(f"{GROUP}/v1beta2", **{DELEGATED.replace("-", "_"): "1"})
-    assert "http_requests" not in found.text
-    assert "gpu_utilization" in found.text
+        response = await world.get(f"{GROUP}/v1beta2", **{DELEGATED.replace("-", "_"): "1"})
+    assert "http_requests" not in response.text
+    assert "gpu_utilization" in response.text
 
 
 async def test_a_loop_ends_with_508(other: OtherServer, stack: AsyncExitStack) -> None:
@@ -175,10 +175,10 @@ async def test_a_loop_ends_with_508(other: OtherServer, stack: AsyncExitStack) -
     delegation = Delegation([delegate])
     await delegate.refresh()
     async for world in make_world(delegation=delegation):
-        found = await world.get(HTTP, x_metrics_delegated="1")
+        response = await world.get(HTTP, x_metrics_delegated="1")
         unknown = await world.get(f"{PODS}/%2A/nobody_has_it", x_metrics_delegated="1")
-    assert (found.status_code, unknown.status_code) == (508, 404)
-    assert "would delegate it to other" in found.json()["message"]
+    assert (response.status_code, unknown.status_code) == (508, 404)
+    assert "would delegate it to other" in response.json()["message"]
     assert delegation.loops == 1
     assert other.metrics() == []
 
@@ -191,8 +191,8 @@ async def test_the_other_version_is_asked_and_converted(
     path = ASKED.replace("v1beta2", "v1beta1")
     other.pages[path] = custom_list("v1beta1", "http_requests", p0="12500m")
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(HTTP)
-    assert found.json() == custom_list("v1beta2", "http_requests", p0="12500m")
+        response = await world.get(HTTP)
+    assert response.json() == custom_list("v1beta2", "http_requests", p0="12500m")
 
 
 async def test_404_of_the_first_moves_on_to_the_second(
@@ -205,8 +205,8 @@ async def test_404_of_the_first_moves_on_to_the_second(
     del other.pages[ASKED]
     first, then = other.delegate(stack, name="first"), second.delegate(stack, name="then")
     async with serving(first, then) as world:
-        found = await world.get(HTTP)
-    assert found.json() == second.pages[ASKED]
+        response = await world.get(HTTP)
+    assert response.json() == second.pages[ASKED]
     assert len(other.metrics()) == 1
     assert (first.outcomes["not_found"], then.outcomes["ok"]) == (1, 1)
 
@@ -215,9 +215,9 @@ async def test_a_metric_that_nobody_lists_is_the_own_404(
     other: OtherServer, stack: AsyncExitStack
 ) -> None:
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(f"{PODS}/%2A/nobody_has_it")
+        pods = await world.get(f"{PODS}/%2A/nobody_has_it")
         services = await world.get(f"{GROUP}/v1beta2/namespaces/ns/services/s/http_requests")
-    assert found.json()["message"] == "the server could not find the metric nobody_has_it for pods"
+    assert pods.json()["message"] == "the server could not find the metric nobody_has_it for pods"
     assert services.status_code == 404
     assert other.metrics() == []
 
@@ -235,14 +235,14 @@ async def test_an_unread_list_is_503_and_not_a_false_404(
 ) -> None:
     other.pages[f"{GROUP}/v1beta2"] = states(500, "no Prometheus")
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(HTTP)
+        response = await world.get(HTTP)
         own = await world.get(OWN)
-    assert (found.status_code, own.status_code) == (503, 200)
+    assert (response.status_code, own.status_code) == (503, 200)
     assert (
         "the metrics of delegate other are not known: status 500 to discovery: no Prometheus"
-        in (found.json()["message"])
+        in (response.json()["message"])
     )
-    assert "retry-after" not in found.headers
+    assert "retry-after" not in response.headers
 
 
 async def test_keda_lists_one_name_for_all_external_metrics(
@@ -256,8 +256,8 @@ async def test_keda_lists_one_name_for_all_external_metrics(
     }
     other.pages[f"{EXTERNAL}/s0-x"] = answer
     async with serving(other.delegate(stack)) as world:
-        found = await world.get(f"{EXTERNAL}/s0-x?labelSelector=scaledobject.keda.sh%2Fname%3Da")
-    assert found.json() == answer
+        response = await world.get(f"{EXTERNAL}/s0-x?labelSelector=scaledobject.keda.sh%2Fname%3Da")
+    assert response.json() == answer
     assert other.metrics()[0].query["labelSelector"] == "scaledobject.keda.sh/name=a"
 
 
@@ -294,12 +294,12 @@ async def test_a_bad_answer_names_the_delegate_and_the_cause(
     limited._listings = delegate._listings
     other.pages[ASKED] = page
     async with serving(limited, read=False) as world:
-        found = await world.get(HTTP)
+        response = await world.get(HTTP)
         own = await world.get(OWN)
-    assert (found.status_code, own.status_code) == (code, 200)
-    assert text in found.json()["message"]
-    assert code == 500 or "delegate other did not answer" in found.json()["message"]
-    assert "good" not in found.text
+    assert (response.status_code, own.status_code) == (code, 200)
+    assert text in response.json()["message"]
+    assert code == 500 or "delegate other did not answer" in response.json()["message"]
+    assert "good" not in response.text
     assert limited.outcomes == {outcome: 1}
 
 
@@ -309,9 +309,9 @@ async def test_a_stopped_delegate_is_unreachable(tmp_path: Path, stack: AsyncExi
         await other.start(tmp_path, short)
     delegate = other.delegate(stack, names=("*",))
     async with serving(delegate, read=False) as world:
-        found = await world.get(HTTP)
-    assert found.status_code == 503
-    assert "cannot connect to 127.0.0.1" in found.json()["message"]
+        response = await world.get(HTTP)
+    assert response.status_code == 503
+    assert "cannot connect to 127.0.0.1" in response.json()["message"]
     assert delegate.outcomes == {"unreachable": 1}
 
 
@@ -320,9 +320,9 @@ async def test_a_certificate_of_another_name_is_refused(
 ) -> None:
     delegate = other.delegate(stack, names=("*",), server_name="prometheus-adapter.monitoring.svc")
     async with serving(delegate, read=False) as world:
-        found = await world.get(HTTP)
-    assert found.status_code == 503
-    assert "certificate verify failed" in found.json()["message"]
+        response = await world.get(HTTP)
+    assert response.status_code == 503
+    assert "certificate verify failed" in response.json()["message"]
     assert delegate.outcomes == {"untrusted": 1}
     assert other.asked == []
 
@@ -333,10 +333,10 @@ async def test_a_401_is_repeated_once_with_another_token(
     credential = FixedToken("expired", "good")
     delegate = other.delegate(stack, credential, names=("*",))
     async with serving(delegate, read=False) as world:
-        found = await world.get(HTTP)
+        response = await world.get(HTTP)
         other.tokens.clear()
         refused = await world.get(HTTP)
-    assert (found.status_code, refused.status_code) == (200, 503)
+    assert (response.status_code, refused.status_code) == (200, 503)
     assert "it refused this server (401): Unauthorized" in refused.json()["message"]
     assert len(other.metrics()) == 3
 
@@ -386,11 +386,11 @@ async def test_a_delegate_that_never_shakes_hands_is_left(
     mute = other.delegate(stack, url=f"https://127.0.0.1:{port}", timeout=60.0)
     mute._listings = known._listings
     async with silent, serving(mute, read=False) as world:
-        found = await world.get(HTTP)
+        response = await world.get(HTTP)
         for writer in held:
             writer.close()
-    assert found.status_code == 503
-    assert "no connection in time" in found.json()["message"]
+    assert response.status_code == 503
+    assert "no connection in time" in response.json()["message"]
     assert mute.outcomes == {"timeout": 1}
 
 
@@ -446,9 +446,9 @@ async def test_rows_that_do_not_name_a_metric_are_left_out(
     other.lists("pods", "pods/a/b", "pods/", "pods/\n", "pods/" + "x" * 600, "pods/good")
     delegate = other.delegate(stack)
     await delegate.refresh()
-    found = delegate.listing("custom.metrics.k8s.io")
-    assert found is not None
-    assert [row.metric for row in found.rows] == ["good"]
+    listing = delegate.listing("custom.metrics.k8s.io")
+    assert listing is not None
+    assert [row.metric for row in listing.rows] == ["good"]
 
 
 @pytest.mark.parametrize("name", ["..", ".", "%2e%2e"])
@@ -489,9 +489,9 @@ def test_conversion_there_and_back_changes_nothing(items: list[dict[str, Any]]) 
         "items": items,
     }
     body = json.dumps(first).encode()
-    there = metric_list(body, group, "v1beta1", "v1beta2")
-    assert json.loads(metric_list(there, group, "v1beta2", "v1beta1")) == first
-    for before, after in zip(items, json.loads(there)["items"], strict=True):
+    converted = metric_list(body, group, "v1beta1", "v1beta2")
+    assert json.loads(metric_list(converted, group, "v1beta2", "v1beta1")) == first
+    for before, after in zip(items, json.loads(converted)["items"], strict=True):
         assert after["metric"] == {"name": before["metricName"], "selector": before["selector"]}
         assert after.get("windowSeconds") == before.get("window")
 
@@ -510,10 +510,10 @@ ROWS = st.lists(
 def test_merged_rows_have_one_scope_per_resource_and_no_duplicates(
     own: list[MetricResource], lists: list[list[MetricResource]]
 ) -> None:
-    found = merged(own, lists)
-    assert len({(row.resource, row.metric) for row in found}) == len(found)
-    assert len({(row.resource, row.namespaced) for row in found}) == len(
-        {row.resource for row in found}
+    merged = merge_rows(own, lists)
+    assert len({(row.resource, row.metric) for row in merged}) == len(merged)
+    assert len({(row.resource, row.namespaced) for row in merged}) == len(
+        {row.resource for row in merged}
     )
     for row in own[:1]:
-        assert found[0] == row
+        assert merged[0] == row

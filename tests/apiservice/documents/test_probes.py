@@ -122,8 +122,8 @@ async def test_silent_connections_of_the_kubelets_own_address_keep_no_probe_out(
                     assert (await probe.ask(READY))[0] == 200
         assert listener.connections <= EACH
         assert listener.stats.refused["idle-connections"] >= 500 - EACH
-        (said,) = (row for row in logs if row["event"] == "connections refused")
-        assert (said["listener"], said["limit"]) == ("probes", "idle-connections")
+        (refusal,) = (row for row in logs if row["event"] == "connections refused")
+        assert (refusal["listener"], refusal["limit"]) == ("probes", "idle-connections")
 
 
 async def test_clients_that_never_take_their_answers_keep_no_probe_out() -> None:

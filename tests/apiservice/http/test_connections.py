@@ -51,8 +51,8 @@ def test_at_the_cap_the_one_that_is_idle_for_longest_goes(run: Run) -> None:
         limits: Any = {"max_connections": 6, "reserved_connections": 1, "max_handshakes": 3}
         async with serving(**limits) as server, AsyncExitStack() as stack:
             first, second, third = [
-                await stack.enter_async_context(connected(server, source=each))
-                for each in OTHERS[:3]
+                await stack.enter_async_context(connected(server, source=address))
+                for address in OTHERS[:3]
             ][:3]
             # Two places: the third took the first one's.
             assert await first.ended() == b""
@@ -112,7 +112,7 @@ def test_front_proxies_keep_their_places_against_any_number_of_strangers(
         proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
         gate = Gate()
         async with (
-            serving(gate, tls.listening, lambda _: True, **limits) as server,
+            serving(gate, tls.listening_context, lambda _: True, **limits) as server,
             AsyncExitStack() as stack,
         ):
 
@@ -121,10 +121,10 @@ def test_front_proxies_keep_their_places_against_any_number_of_strangers(
                 await wire.send(GET)
                 return wire
 
-            kept = [await busy(each) for each in OTHERS[:4]]
+            kept = [await busy(address) for address in OTHERS[:4]]
             await until(server, lambda it: it.requests == 4)
-            for each in OTHERS[4:]:
-                await busy(each)
+            for address in OTHERS[4:]:
+                await busy(address)
             await until(server, lambda it: it.stats.refused["connections"] == 6)
             proxies = [await stack.enter_async_context(connected(server, proxy)) for _ in range(3)]
             gate.open.set()
@@ -144,7 +144,7 @@ def test_front_proxies_keep_their_places_against_any_number_of_strangers(
 def test_handshakes_are_counted_and_bounded(run: Run, tls: ServingTLS) -> None:
     async def body() -> None:
         async with (
-            serving(hello, tls.listening, max_handshakes=4) as server,
+            serving(hello, tls.listening_context, max_handshakes=4) as server,
             AsyncExitStack() as stack,
         ):
             quiet = await stack.enter_async_context(connected(server, source=OTHERS[0]))
@@ -169,7 +169,7 @@ def test_handshakes_that_come_at_once_leave_turns_to_others(run: Run, tls: Servi
 
         def context() -> ssl.SSLContext:
             begun.append(1)
-            return tls.listening()
+            return tls.listening_context()
 
         async with serving(hello, context, handshakes_per_second=1000) as server:
             lines = []
@@ -210,7 +210,9 @@ def test_one_address_may_not_shake_hands_as_often_as_it_likes(
         context = client_context(CA.pem)
         proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
         async with (
-            serving(hello, tls.listening, lambda _: True, handshakes_per_second=8) as server,
+            serving(
+                hello, tls.listening_context, lambda _: True, handshakes_per_second=8
+            ) as server,
             AsyncExitStack() as stack,
         ):
             async with connected(server, proxy, OTHERS[1]) as known:
@@ -238,7 +240,7 @@ def test_without_files_one_is_turned_away_and_idle_ones_make_room(run: Run) -> N
             for line in lines:
                 stack.callback(line.close)
                 line.setblocking(False)
-            used = max(int(each.name) for each in Path("/proc/self/fd").iterdir())  # noqa: ASYNC240 - procfs
+            used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())  # noqa: ASYNC240 - procfs
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + 1, most))
             fillers = []
             try:
@@ -273,20 +275,20 @@ class Clock:
 def test_a_rate_recovers_with_time() -> None:
     clock, stats = Clock(), ServingStats()
     handshakes = Handshakes(ServingOptions(handshakes_per_second=40), stats, clock)
-    assert sum(handshakes.admitted("10.0.0.1") for _ in range(100)) == 20
-    assert handshakes.admitted("10.0.0.2")
+    assert sum(handshakes.admit("10.0.0.1") for _ in range(100)) == 20
+    assert handshakes.admit("10.0.0.2")
     clock.now += 1
-    assert sum(handshakes.admitted("10.0.0.1") for _ in range(100)) == 10
+    assert sum(handshakes.admit("10.0.0.1") for _ in range(100)) == 10
     assert stats.refused["handshake-rate"] == 170
 
 
 def test_many_addresses_together_have_a_rate_and_proxies_their_own() -> None:
     clock = Clock()
     handshakes = Handshakes(ServingOptions(handshakes_per_second=40), ServingStats(), clock)
-    handshakes.proven("10.1.0.1")
-    admitted = sum(handshakes.admitted(f"10.0.{n // 250}.{n % 250}") for n in range(10_000))
+    handshakes.note_proxy("10.1.0.1")
+    admitted = sum(handshakes.admit(f"10.0.{n // 250}.{n % 250}") for n in range(10_000))
     assert admitted == 80
-    assert handshakes.admitted("10.1.0.1")
+    assert handshakes.admit("10.1.0.1")
 
 
 def test_a_few_addresses_that_use_up_the_rate_leave_one_for_an_address_that_is_new() -> None:
@@ -298,9 +300,9 @@ def test_a_few_addresses_that_use_up_the_rate_leave_one_for_an_address_that_is_n
     for step in range(1000):
         clock.now += 0.02
         for address in attackers[: 1 + step // 3]:  # one after another, or they act in step
-            admitted += sum(handshakes.admitted(address) for _ in range(3))
+            admitted += sum(handshakes.admit(address) for _ in range(3))
         if step % 50 == 49:
-            newcomers += handshakes.admitted(f"10.1.0.{step // 50}")
+            newcomers += handshakes.admit(f"10.1.0.{step // 50}")
     assert newcomers == 20
     assert admitted <= 40 * 20 + 80, "the rate of all addresses holds"
 
@@ -308,14 +310,14 @@ def test_a_few_addresses_that_use_up_the_rate_leave_one_for_an_address_that_is_n
 def test_the_address_that_is_silent_for_longest_is_forgotten() -> None:
     clock = Clock()
     handshakes = Handshakes(ServingOptions(handshakes_per_second=8000), ServingStats(), clock)
-    assert sum(handshakes.admitted("10.0.0.1") for _ in range(5000)) == 4000
+    assert sum(handshakes.admit("10.0.0.1") for _ in range(5000)) == 4000
     for number in range(4096):
-        assert handshakes.admitted(f"10.1.{number >> 8}.{number & 255}")
-    assert handshakes.admitted("10.0.0.1")
+        assert handshakes.admit(f"10.1.{number >> 8}.{number & 255}")
+    assert handshakes.admit("10.0.0.1")
 
-    handshakes.proven("10.0.0.2")
+    handshakes.note_proxy("10.0.0.2")
     for number in range(256):
-        handshakes.proven(f"10.2.0.{number}")
+        handshakes.note_proxy(f"10.2.0.{number}")
     assert len(handshakes._proxies) == 256
     clock.now += 2
-    assert sum(handshakes.admitted("10.0.0.2") for _ in range(5000)) == 4000, "as a stranger's"
+    assert sum(handshakes.admit("10.0.0.2") for _ in range(5000)) == 4000, "as a stranger's"

@@ -23,9 +23,9 @@ def test_an_address_with_one_connection_keeps_it_when_others_have_many() -> None
     slots = Slots(options, ServingStats())
     quiet = Client("10.0.0.1")
     crowd = [Client(f"10.0.1.{n % 2}") for n in range(20)]
-    assert all(slots.take(each) for each in (quiet, *crowd))
+    assert all(slots.take(client) for client in (quiet, *crowd))
     assert not quiet.evicted
-    assert [each.evicted for each in crowd] == [True] * 16 + [False] * 4
+    assert [client.evicted for client in crowd] == [True] * 16 + [False] * 4
 
 
 def test_a_connection_that_is_being_answered_makes_room_only_where_the_options_say_so() -> None:

@@ -101,10 +101,10 @@ def connect_late(accepted: socket.socket, context: ssl.SSLContext, over: threadi
 
 def left_open() -> list[str]:
     """Python's warnings about connections that nobody closed."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         gc.collect()
-    return [str(one.message) for one in said]
+    return [str(warning.message) for warning in recorded]
 
 
 def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(

@@ -139,15 +139,15 @@ def mutations(value: Any) -> Iterator[Any]:
 async def test_no_content_of_a_kubeconfig_is_a_traceback(tmp_path: Path) -> None:
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/none", "args": ["a"]}
     known = [kubeconfig(token="t"), kubeconfig(exec=plugin), kubeconfig(username="a", password="b")]
-    for content in (each for config in known for each in mutations(config)):
+    for content in (mutation for config in known for mutation in mutations(config)):
         path = write(tmp_path, content)
-        said = str(path)
+        message = str(path)
         try:
             await (await connect(path, environ=NOWHERE)).close()
         except ClusterError as error:
-            said = str(error)
-        assert str(path) in said
-        assert len(said.splitlines()) == 1
+            message = str(error)
+        assert str(path) in message
+        assert len(message.splitlines()) == 1
 
 
 async def test_a_time_in_a_kubeconfig_is_a_text(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ async def test_a_pod_uses_its_service_account_and_its_rotated_token(
     ca = Authority("kubernetes", now)
     files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.listening) as server:
+    async with serving(api, tls.listening_context) as server:
         environ = pod(tmp_path, server.port, ca.pem)
         async with await connect(environ=environ, service_account=tmp_path) as client:
             await call(client, "GET", "/a")
@@ -298,7 +298,7 @@ async def test_a_pod_follows_its_cluster_to_another_ca(
         for name, ca in (("old", old), ("new", new)):
             files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / name, "tls"))
             tls = ServingTLS(files, ClientAuth(), now)
-            servers[ca] = await stack.enter_async_context(serving(api, tls.listening))
+            servers[ca] = await stack.enter_async_context(serving(api, tls.listening_context))
         environ = pod(tmp_path, servers[old].port, old.pem)
         client = await connect(environ=environ, service_account=tmp_path)
         await stack.enter_async_context(client)
@@ -330,7 +330,7 @@ async def test_files_that_are_written_again_with_the_same_content_change_nothing
     ca = Authority("kubernetes", now)
     files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.listening) as server:
+    async with serving(api, tls.listening_context) as server:
         environ = pod(tmp_path, server.port, ca.pem)
         async with await connect(environ=environ, service_account=tmp_path) as client:
             await call(client, "GET", "/a")
@@ -359,7 +359,7 @@ async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServ
     good, other = Authority("good", now, old=True), Authority("other", now)
     files = CertificateFiles(*good.server("127.0.0.1").write(tmp_path, "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.listening) as server:
+    async with serving(api, tls.listening_context) as server:
         for ca, works in ((good, True), (other, False)):
             config = with_ca_data(ca.pem)
             config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{server.port}"
@@ -382,7 +382,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def left(folder: Path) -> list[str]:
     """The names of what is in a folder."""
-    return [each.name for each in folder.iterdir()]
+    return [path.name for path in folder.iterdir()]
 
 
 def _in_data(authority: Authority, folder: Path, port: int) -> Path:
@@ -404,7 +404,7 @@ async def test_no_key_of_a_kubeconfig_is_left_in_the_folder_for_temporary_files(
     authority = Authority("good", now)
     files = CertificateFiles(*authority.server("127.0.0.1").write(tmp_path, "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
-    async with serving(api, tls.listening) as server:
+    async with serving(api, tls.listening_context) as server:
         file = _in_data(authority, tmp_path, server.port)
         for _ in range(2):
             async with await connect(file, environ=NOWHERE) as client:

@@ -34,7 +34,7 @@ async def test_a_list_consists_of_the_objects_that_the_collection_has(
     """Otherwise a list of a large collection would need the memory of a second one."""
     own, lists = Thing("a", "1"), asyncio.Queue[Sequence[Thing]]()
     known = {own: own}
-    monkeypatch.setattr(rig.recorder, "known", lambda item: known.get(item, item), raising=False)
+    monkeypatch.setattr(rig.recorder, "intern", lambda item: known.get(item, item), raising=False)
     monkeypatch.setattr(rig.recorder, "replace", lists.put_nowait)
     (await rig.api.next()).page([thing("a", "1"), thing("b", "2")], "7")
     first, second = await asyncio.wait_for(lists.get(), 10)

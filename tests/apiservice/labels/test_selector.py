@@ -256,18 +256,18 @@ def _written(condition: Condition, blank: str) -> str:
 
 def _holds(condition: Condition, labels: Mapping[str, str]) -> bool:
     key, op, values = condition
-    there = key in labels
+    present = key in labels
     match op:
         case "exists":
-            return there
+            return present
         case "!":
-            return not there
+            return not present
         case "=" | "==" | "in":
-            return there and labels[key] in values
+            return present and labels[key] in values
         case "!=" | "notin":
-            return not (there and labels[key] in values)
+            return not (present and labels[key] in values)
         case _:
-            if not there or not labels[key].isdigit():
+            if not present or not labels[key].isdigit():
                 return False
             one, other = int(labels[key]), int(values[0])
             return one > other if op == ">" else one < other

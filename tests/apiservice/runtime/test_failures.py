@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from apiservice.runtime.flight import SingleFlight
-from apiservice.runtime.steps import WaitingSteps, paced, waiting
-from apiservice.wire.largeanswers import while_there
+from apiservice.runtime.steps import WaitingSteps, run_in_slices, wait_for_result
+from apiservice.wire.largeanswers import run_while_connected
 
 
 class Answer:
@@ -35,9 +35,9 @@ async def _flight(failing: Callable[[], Awaitable[None]]) -> None:
 
 async def _waiting(failing: Callable[[], Awaitable[None]]) -> None:
     def work() -> WaitingSteps[None]:
-        yield from waiting(failing())
+        yield from wait_for_result(failing())
 
-    await paced(work())
+    await run_in_slices(work())
 
 
 async def _while_there(failing: Callable[[], Awaitable[None]]) -> None:
@@ -48,7 +48,7 @@ async def _while_there(failing: Callable[[], Awaitable[None]]) -> None:
     async def work() -> None:
         await failing()
 
-    await while_there(receive, work())
+    await run_while_connected(receive, work())
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from adapter.answers.rules import series, vector
 from adapter.pipeline.sources.errors import SourceError
 from apiservice.delegate.conversion import metric_list, status_message
 from apiservice.delegate.failure import DelegateFailure
-from apiservice.delegate.listing import listing
+from apiservice.delegate.listing import read_listing
 from apiservice.runtime.steps import at_once
 
 GROUP = "custom.metrics.k8s.io"
@@ -30,7 +30,7 @@ READERS: dict[str, tuple[Callable[[bytes], object], type[Exception]]] = {
         DelegateFailure,
     ),
     "a delegate's discovery": (
-        lambda body: listing(GROUP, {"v1beta1": body}, 0.0, None),
+        lambda body: read_listing(GROUP, {"v1beta1": body}, 0.0, None),
         DelegateFailure,
     ),
     "a delegate's Status": (lambda body: status_message(500, body), DelegateFailure),

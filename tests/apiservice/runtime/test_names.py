@@ -152,11 +152,11 @@ def test_names_that_hang_delay_no_other_name(server: NameServer) -> None:
         more = [asyncio.ensure_future(names.find(f"{n}.silent.example", 81)) for n in range(40)]
         async with asyncio.timeout(30):
             assert await names.find("good.example", 81) == ["127.0.0.1"]
-        assert not any(each.done() for each in (*bad, *more))
+        assert not any(lookup.done() for lookup in (*bad, *more))
         assert server.asked["0.silent.example"] <= 2
         server.release.set()
         ended = await asyncio.gather(*bad, *more, return_exceptions=True)
-        assert all(isinstance(each, socket.gaierror) for each in ended)
+        assert all(isinstance(outcome, socket.gaierror) for outcome in ended)
 
     uvloop.run(body())
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from apiservice.runtime.nearest import compared, nearest
+from apiservice.runtime.nearest import nearest, nearest_in_steps
 
 NAMES = ["llm2", "chat-llm-inference", "batch", "llm1"]
 
@@ -22,4 +22,4 @@ def test_nothing_resembles_a_text_that_is_not_a_name() -> None:
 
 
 def test_each_name_is_one_step() -> None:
-    assert len(list(compared("llm", NAMES))) == len(NAMES)
+    assert len(list(nearest_in_steps("llm", NAMES))) == len(NAMES)

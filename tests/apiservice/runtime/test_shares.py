@@ -103,7 +103,7 @@ async def test_one_namespace_may_wait_only_so_often_and_others_still_may() -> No
 
 
 async def test_shared_work_comes_first_and_has_places_of_its_own() -> None:
-    crowd = Crowd(Shares(3, kept=1, each=8))
+    crowd = Crowd(Shares(3, shared_only=1, per_namespace=8))
     for number in range(6):
         crowd.ask(f"ns-{number}")
     await turns()
@@ -187,16 +187,16 @@ def test_no_place_is_lost_or_given_twice(
     steps: list[tuple[str, str | int, str]], places: int, kept: int
 ) -> None:
     kept = min(kept, places - 1)
-    each = max(1, (places - kept) // 2)
+    per_namespace = max(1, (places - kept) // 2)
 
     async def play() -> None:
-        shares = Shares(places, kept=kept, waiting=5, all_waiting=30)
+        shares = Shares(places, shared_only=kept, waiting=5, all_waiting=30)
         crowd = Crowd(shares)
         for step in steps:
             take(step, crowd)
             await turns(1)
             assert crowd.running.total() <= places
-            assert max(crowd.running[namespace] for namespace in "abcd") <= each
+            assert max(crowd.running[namespace] for namespace in "abcd") <= per_namespace
         await turns()
         assert crowd.running.total() or not shares.waiting, "who waits beside free places?"
         await crowd.end_all()

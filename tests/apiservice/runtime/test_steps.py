@@ -10,7 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from apiservice.documents.pages import exposition
-from apiservice.runtime.steps import Unfinished, WaitingSteps, at_once, paced, waiting
+from apiservice.runtime.steps import (
+    Unfinished,
+    WaitingSteps,
+    at_once,
+    run_in_slices,
+    wait_for_result,
+)
 
 
 class Clock:
@@ -41,7 +47,7 @@ async def test_others_have_their_turn_after_each_slice() -> None:
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(other())
-    assert await paced(work(100, done), seconds=0.0095, clock=Clock()) == "whole"
+    assert await run_in_slices(work(100, done), seconds=0.0095, clock=Clock()) == "whole"
     await beside
 
     assert len(done) == 100
@@ -60,7 +66,7 @@ async def test_what_fails_in_a_step_is_raised() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await paced(broken())
+        await run_in_slices(broken())
 
 
 def test_metrics_rendered_in_steps_are_those_rendered_at_once() -> None:
@@ -77,7 +83,7 @@ def test_metrics_rendered_in_steps_are_those_rendered_at_once() -> None:
 def waits(for_: asyncio.Future[str], done: list[str]) -> WaitingSteps[str]:
     yield None
     try:
-        done.append((yield from waiting(for_)))
+        done.append((yield from wait_for_result(for_)))
     except ValueError as error:
         done.append(f"failed: {error}")
     yield None
@@ -87,7 +93,7 @@ def waits(for_: asyncio.Future[str], done: list[str]) -> WaitingSteps[str]:
 async def test_work_can_wait_for_something_while_others_run() -> None:
     done: list[str] = []
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(paced(waits(answer, done), slices=2, clock=Clock()))
+    task = asyncio.create_task(run_in_slices(waits(answer, done), slices=2, clock=Clock()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not done
@@ -100,7 +106,7 @@ async def test_what_fails_while_work_waits_is_raised_in_the_work() -> None:
     done: list[str] = []
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     answer.set_exception(ValueError("gone"))
-    assert await paced(waits(answer, done)) == "whole"
+    assert await run_in_slices(waits(answer, done)) == "whole"
     assert done == ["failed: gone"]
 
 
@@ -109,9 +115,9 @@ async def test_slices_are_still_counted_between_waits() -> None:
     answer.set_result("there")
 
     def long() -> WaitingSteps[None]:
-        yield from waiting(answer)
+        yield from wait_for_result(answer)
         for _ in range(100):
             yield None
 
     with pytest.raises(Unfinished):
-        await paced(long(), seconds=0.002, clock=Clock(), slices=3)
+        await run_in_slices(long(), seconds=0.002, clock=Clock(), slices=3)

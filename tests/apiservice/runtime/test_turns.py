@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from apiservice.runtime.steps import Steps, WaitingSteps, waiting
+from apiservice.runtime.steps import Steps, WaitingSteps, wait_for_result
 from apiservice.runtime.turns import Turns
 
 
@@ -106,7 +106,7 @@ async def test_others_work_while_a_task_waits() -> None:
 
     def waits() -> WaitingSteps[str]:
         yield None
-        return (yield from waiting(arrive()))
+        return (yield from wait_for_result(arrive()))
 
     first = asyncio.create_task(turns.run(waits()))
     assert await turns.run(work(clock, 20, done, 2)) == "whole"

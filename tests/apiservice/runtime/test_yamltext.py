@@ -111,9 +111,9 @@ def test_nodes_have_the_keys_of_their_merges(text: str, content: dict[str, str])
 @pytest.mark.parametrize(("text", "why"), BAD.values(), ids=BAD)
 def test_nodes_are_bounded_like_documents(text: str | bytes, why: str) -> None:
     # A node may be what no value can be.
-    said = why
+    message = why
     try:
         assert nodes(text)
     except YamlError as error:
-        said = str(error)
-    assert why in said
+        message = str(error)
+    assert why in message

@@ -33,12 +33,12 @@ def encrypted(key: bytes) -> bytes:
 
 
 def test_a_good_pair_has_its_names_and_dates(tmp_path: Path) -> None:
-    found = read_pair(CertificateFiles(*GOOD.write(tmp_path, "tls")), NOW)
+    pair = read_pair(CertificateFiles(*GOOD.write(tmp_path, "tls")), NOW)
 
-    assert found.names == {"localhost", "127.0.0.1", "::1"}
-    assert found.validity.ends == NOW + HOUR
-    assert found.covers(["LOCALHOST", "0:0:0:0:0:0:0:1"])
-    assert not found.covers(["elsewhere"])
+    assert pair.names == {"localhost", "127.0.0.1", "::1"}
+    assert pair.validity.ends == NOW + HOUR
+    assert pair.covers(["LOCALHOST", "0:0:0:0:0:0:0:1"])
+    assert not pair.covers(["elsewhere"])
 
 
 BAD: dict[str, tuple[bytes | None, bytes | None, str, str]] = {

@@ -74,7 +74,7 @@ def test_who_a_connection_is(
         context = client_context(CA.pem, identity(), tmp_path)
         context.maximum_version = version
         async with (
-            serving(whoami(trust), tls.listening) as server,
+            serving(whoami(trust), tls.listening_context) as server,
             connected(server, context) as wire,
         ):
             assert [(await wire.ask(sent))[2] for _ in range(2)] == [expected] * 2
@@ -101,7 +101,7 @@ def test_a_bad_certificate_ends_the_handshake(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem, identity(), tmp_path)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             assert await handshake_refused(server.port, context, AS_BOB) is not None
             async with connected(server, client_context(CA.pem)) as wire:
                 assert (await wire.ask())[0] == 200
@@ -119,7 +119,7 @@ def test_a_rotated_front_proxy_ca_takes_effect_on_old_and_new_connections(
         after = client_context(CA.pem, renewed.issue("front-proxy-client"), tmp_path)
         allowed = ("front-proxy-client",)
         async with (
-            serving(whoami(trust), tls.listening) as server,
+            serving(whoami(trust), tls.listening_context) as server,
             connected(server, before) as old,
         ):
             assert (await old.ask(AS_BOB))[2].startswith(b"bob")
@@ -146,7 +146,7 @@ def test_no_client_is_asked_for_a_certificate_where_no_ca_is_expected(
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
         async with (
-            serving(whoami(trust), tls.listening) as server,
+            serving(whoami(trust), tls.listening_context) as server,
             connected(server, context) as wire,
         ):
             assert (await wire.ask(AS_BOB))[2].startswith(b"system:anonymous")
@@ -163,7 +163,7 @@ def test_no_connection_of_a_front_proxy_stays_anonymous_that_came_before_its_ca(
         trust = ClientAuth(expected=True)
         tls = ServingTLS(files, trust, NOW)
         proxy = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             assert await handshake_refused(server.port, proxy, AS_BOB) is not None
             # A probe of the kubelet has no certificate.
             async with connected(server, client_context(CA.pem)) as wire:
@@ -196,7 +196,10 @@ def test_a_bundle_that_is_untidy_is_served_as_it_is_understood(
         trust.set_clients(CLIENT_CA.pem)
         trust.set_proxy(ProxySettings(bundle))
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.listening) as server, connected(server, context) as w:
+        async with (
+            serving(whoami(trust), tls.listening_context) as server,
+            connected(server, context) as w,
+        ):
             assert (await w.ask(AS_BOB))[2].startswith(b"bob")
 
     run(body)
@@ -211,7 +214,10 @@ def test_a_ca_arrives_while_the_pair_on_disk_is_broken(
         files.certificate.write_bytes(b"half")
         trust.set_proxy(ProxySettings(PROXY_CA.pem))
         context = client_context(CA.pem, PROXY_CA.issue("front-proxy-client"), tmp_path)
-        async with serving(whoami(trust), tls.listening) as server, connected(server, context) as w:
+        async with (
+            serving(whoami(trust), tls.listening_context) as server,
+            connected(server, context) as w,
+        ):
             assert (await w.ask(AS_BOB))[2].startswith(b"bob")
 
     run(body)

@@ -32,7 +32,7 @@ def test_http_1_1_is_chosen_where_http_2_is_offered_and_sessions_are_not_resumed
         context = client_context(CA.pem)
         context.set_alpn_protocols(["h2", "http/1.1"])
         async with (
-            serving(whoami(trust), tls.listening) as server,
+            serving(whoami(trust), tls.listening_context) as server,
             connected(server, context) as wire,
         ):
             await wire.ask()
@@ -54,7 +54,7 @@ def test_a_session_of_tls_1_2_is_not_resumed(
         issued = PROXY_CA.issue(identity) if identity else None
         context = client_context(CA.pem, issued, tmp_path)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             session = None
             for _ in range(3):
                 connection = await asyncio.to_thread(handshake, server.port, context, session)
@@ -76,7 +76,7 @@ def test_a_connection_that_resumed_a_session_all_the_same_is_ended(
         tls = ServingTLS(files, trust, NOW)
         context = client_context(CA.pem)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
-        stale = tls.listening()
+        stale = tls.listening_context()
         async with serving(whoami(trust), lambda: stale) as server:
             first = await asyncio.to_thread(handshake, server.port, context, None)
             second = await asyncio.to_thread(handshake, server.port, context, first.session)
@@ -107,7 +107,7 @@ def hung_up(line: ssl.SSLSocket) -> bool:
 def test_tls_1_1_is_not_spoken(run: Run, trust: ClientAuth, files: CertificateFiles) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        assert tls.listening().minimum_version == ssl.TLSVersion.TLSv1_2
+        assert tls.listening_context().minimum_version == ssl.TLSVersion.TLSv1_2
 
     run(body)
 
@@ -118,7 +118,7 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         async with (
-            serving(whoami(trust), tls.listening, handshake_timeout=0.1) as server,
+            serving(whoami(trust), tls.listening_context, handshake_timeout=0.1) as server,
             connected(server) as wire,
         ):
             await wire.send(b"\x16\x03\x01")
@@ -141,7 +141,7 @@ def test_who_still_shakes_hands_when_the_server_stops_may_ask_once(
             client.do_handshake()
         greeting = outgoing.read()
         async with (
-            serving(whoami(trust), tls.listening) as server,
+            serving(whoami(trust), tls.listening_context) as server,
             connected(server) as slow,
             connected(server, context) as other,
         ):
@@ -173,7 +173,7 @@ def test_http_in_clear_to_a_tls_port_is_refused(
 ) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             async with connected(server) as wire:
                 await wire.send(GET)
                 assert b"200" not in await wire.ended()

@@ -29,7 +29,7 @@ def test_a_certificate_is_replaced_under_a_connected_client(
 ) -> None:
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             async with connected(server, client_context(CA.pem)) as old:
                 await old.ask()
                 renewed = CA.server("localhost", ends=2 * HOUR)
@@ -51,7 +51,7 @@ def test_a_bad_new_pair_keeps_the_old_and_is_reported(
     async def body() -> None:
         tls = ServingTLS(files, trust, NOW)
         good = files.certificate.read_bytes()
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             for bad in (b"", CA.server("localhost").pem, CA.server("localhost", ends=-1).pem):
                 files.certificate.write_bytes(bad)
                 tls.check(NOW)
@@ -74,7 +74,7 @@ def test_a_pair_swapped_by_symlink_is_noticed(run: Run, trust: ClientAuth, tmp_p
         (tmp_path / "..data").symlink_to("v1")
         files = CertificateFiles(tmp_path / "..data" / "tls.crt", tmp_path / "..data" / "tls.key")
         tls = ServingTLS(files, trust, NOW)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             (tmp_path / "..new").symlink_to("v2")
             os.replace(tmp_path / "..new", tmp_path / "..data")  # noqa: PTH105 - the link itself
             tls.check(NOW)
@@ -94,7 +94,7 @@ def test_a_self_signed_certificate_serves_and_is_renewed_in_time(
         day = 86400
         tls = ServingTLS(source, trust, NOW - 300 * day)
         client = ssl.create_default_context(cafile=source.ca)
-        async with serving(whoami(trust), tls.listening) as server:
+        async with serving(whoami(trust), tls.listening_context) as server:
             async with connected(server, client) as wire:
                 await wire.ask()
                 first = served_serial(wire)

@@ -87,10 +87,10 @@ def test_the_documents_hold_every_definition_they_name() -> None:
 
 def test_a_kind_is_found_with_its_fields_and_words() -> None:
     for schemas in (documents()[0]["definitions"], documents()[1]["components"]["schemas"]):
-        found = schemas["com.example.view.v1alpha1.Lamp"]
-        assert found[KIND] == [{"group": GROUP, "version": VERSION, "kind": "Lamp"}]
-        assert found["description"] == "A lamp."
-        assert list(found["properties"]) == ["apiVersion", "kind", "metadata", "parts", "slots"]
+        schema = schemas["com.example.view.v1alpha1.Lamp"]
+        assert schema[KIND] == [{"group": GROUP, "version": VERSION, "kind": "Lamp"}]
+        assert schema["description"] == "A lamp."
+        assert list(schema["properties"]) == ["apiVersion", "kind", "metadata", "parts", "slots"]
         listed = schemas["com.example.view.v1alpha1.LampList"]
         assert listed[KIND] == [{"group": GROUP, "version": VERSION, "kind": "LampList"}]
 
@@ -135,9 +135,9 @@ async def test_aggregated_discovery_lists_every_group(
     assert document["kind"] == "APIGroupDiscoveryList"
     assert document["apiVersion"] == f"apidiscovery.k8s.io/{version}"
     versions = {
-        (item["metadata"]["name"], each["version"]): each["resources"]
+        (item["metadata"]["name"], entry["version"]): entry["resources"]
         for item in document["items"]
-        for each in item["versions"]
+        for entry in item["versions"]
     }
     assert list(versions) == [
         ("custom.metrics.k8s.io", "v1beta2"),

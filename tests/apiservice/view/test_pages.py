@@ -39,22 +39,22 @@ def many(served: Served, count: int = 1000, padding: str = "") -> list[str]:
 
 async def follow(served: Served, query: str) -> list[list[str]]:
     """Return the names on each page of a list."""
-    found: list[list[str]] = []
+    pages: list[list[str]] = []
     token = ""
-    while len(found) < 50:
+    while len(pages) < 50:
         answer = await served.get(f"boards?{query}&continue={token}")
-        found.append(names(answer))
+        pages.append(names(answer))
         token = answer.json()["metadata"].get("continue", "")
         if not token:
-            return found
+            return pages
     raise AssertionError("the list does not end")
 
 
 async def test_pages_together_are_the_list(served: Served) -> None:
     listed = many(served)
-    found = await follow(served, "limit=300")
-    assert [len(page) for page in found] == [300, 300, 300, 100]
-    assert [name for page in found for name in page] == listed
+    pages = await follow(served, "limit=300")
+    assert [len(page) for page in pages] == [300, 300, 300, 100]
+    assert [name for page in pages for name in page] == listed
 
 
 async def test_a_page_says_how_many_objects_remain(served: Served) -> None:
@@ -74,8 +74,8 @@ async def test_the_rest_of_a_selected_list_is_not_counted(served: Served) -> Non
 
 async def test_pages_of_a_selected_list_leave_nothing_out(served: Served) -> None:
     listed = many(served)
-    found = await follow(served, "limit=150&labelSelector=odd%3D1")
-    assert [name for page in found for name in page] == listed[1::2]
+    pages = await follow(served, "limit=150&labelSelector=odd%3D1")
+    assert [name for page in pages for name in page] == listed[1::2]
 
 
 async def test_a_page_begins_after_the_last_object_although_that_is_gone(served: Served) -> None:
@@ -125,11 +125,11 @@ async def test_pages_follow_the_order_of_the_resource() -> None:
     listed = [Key("", f"b{number}") for number in (1, 2, 9, 10, 11, 100)]
     by_number = replace(BOARDS, order=lambda key: int(key.name.removeprefix("b")))
     view = ServedResource(by_number, FakeProvider({}))
-    found: list[Key] = []
+    keys: list[Key] = []
     for _ in range(3):
-        options = ListOptions(EVERYTHING, FieldSelector(()), 2, found[-1] if found else None)
-        found += at_once(select(view, listed, options)).keys
-    assert found == listed
+        options = ListOptions(EVERYTHING, FieldSelector(()), 2, keys[-1] if keys else None)
+        keys += at_once(select(view, listed, options)).keys
+    assert keys == listed
 
 
 async def test_a_table_continues_too(served: Served) -> None:
@@ -190,8 +190,8 @@ async def test_a_token_shows_no_other_namespace(served: Served) -> None:
 )
 async def test_selectors_restrict_a_list(served: Served, query: str, expected: list[str]) -> None:
     items = (await served.get(f"lamps?{query}")).json()["items"]
-    found = [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items]
-    assert found == expected
+    keys = [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items]
+    assert keys == expected
 
 
 async def test_an_unknown_field_is_answered_with_the_known_ones(served: Served) -> None:
@@ -217,9 +217,9 @@ async def test_a_page_of_large_objects_ends_early(
 ) -> None:
     monkeypatch.setattr(endpoint, "PAGE_BYTES", 10_000)
     listed = many(served, 100, "x" * 1000)
-    found = await follow(served, "limit=80")
-    assert {len(page) for page in found[:-1]} < {9, 10}
-    assert [name for page in found for name in page] == listed
+    pages = await follow(served, "limit=80")
+    assert {len(page) for page in pages[:-1]} < {9, 10}
+    assert [name for page in pages for name in page] == listed
 
 
 async def test_a_list_beyond_the_bound_is_refused_with_what_to_do(

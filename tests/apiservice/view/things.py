@@ -111,12 +111,12 @@ class FakeProvider:
         if key.namespace:
             metadata["namespace"] = key.namespace
         metadata |= {"uid": f"uid-{key.name}", "labels": thing.labels}
-        found: dict[str, Any] = {"metadata": metadata}
+        body: dict[str, Any] = {"metadata": metadata}
         if thing.slots is not None:
-            found["slots"] = thing.slots
+            body["slots"] = thing.slots
         if thing.padding:
-            found["padding"] = thing.padding
-        return found
+            body["padding"] = thing.padding
+        return body
 
     def _thing(self, key: Key) -> Thing | None:
         assert key in self.prepared, "the routes prepare a key before they ask for it"

@@ -63,9 +63,9 @@ def test_few_headers_are_kept() -> None:
     for number in range(1000):
         header = b"application/json;q=0.%d" % (number + 1)
         assert accepts_json(header)
-        assert len(accept.accepted(header)) == 1
+        assert len(accept.accepted_forms(header)) == 1
     assert accept._cached.cache_info().currsize == 256
     assert accept._cached_plain.cache_info().currsize == 256
     before = accept._cached.cache_info()
-    accept.accepted(b"application/json," * 40)
+    accept.accepted_forms(b"application/json," * 40)
     assert accept._cached.cache_info() == before

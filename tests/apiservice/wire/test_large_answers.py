@@ -12,7 +12,7 @@ import pytest
 
 from apiservice.errors import ClientGone, Unavailable
 from apiservice.runtime.shares import ASKER, Asker, Shares
-from apiservice.runtime.steps import Steps, Unfinished, paced
+from apiservice.runtime.steps import Steps, Unfinished, run_in_slices
 from apiservice.wire import metricvalues
 from apiservice.wire.answers import PreparedAnswers
 from apiservice.wire.largeanswers import LargeAnswers
@@ -108,7 +108,7 @@ async def turns(count: int) -> None:
 
 
 async def test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work() -> None:
-    work, large = Work(), LargeAnswers(Shares(2, each=2))
+    work, large = Work(), LargeAnswers(Shares(2, per_namespace=2))
     clients = [Client() for _ in range(5)]
     tasks = [
         asyncio.create_task(
@@ -230,7 +230,7 @@ async def test_a_namespace_with_too_many_waiting_answers_gets_503() -> None:
 async def test_work_that_takes_too_many_slices_is_given_up() -> None:
     work = Work()
     with pytest.raises(Unfinished):
-        await paced(work.source(0.0), seconds=0.0, slices=3)
+        await run_in_slices(work.source(0.0), seconds=0.0, slices=3)
     assert work.running == 0
 
 

@@ -42,7 +42,7 @@ NODEPOOL: Final[Rows] = {
         ),
     ),
     "Forecast of a workload": row(
-        *(history.RECENT / 60, quantiles.fitted().minutes[-1] - 1),
+        *(history.RECENT / 60, quantiles.fitted_tables().minutes[-1] - 1),
         by=(
             _FORECAST + "test_the_forecast_never_exceeds_the_largest_rise_of_an_hour_and_more",
             _QUANTILES + "test_a_lead_time_beyond_the_table_counts_as_its_longest",

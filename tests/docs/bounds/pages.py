@@ -165,7 +165,7 @@ PAGES: Final[Rows] = {
         by=_SELECTION + "test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts",
     ),
     "Layouts of pages": row(
-        *(most(pagelayout.shared), EXPORTER.large),
+        *(most(pagelayout.share_equal), EXPORTER.large),
         by=(
             _LAYOUTS + "test_few_layouts_are_shared",
             _LAYOUTS + "test_a_layout_is_not_kept_for_server_pages",

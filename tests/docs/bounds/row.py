@@ -63,14 +63,14 @@ class Line(NamedTuple):
 
 def lines() -> list[Line]:
     """Return the rows of all tables of both pages."""
-    found, section = [], ""
+    rows, section = [], ""
     for text in (*PAGE.splitlines(), *FIXED.splitlines()):
         if text.startswith("## "):
             section = text.removeprefix("## ")
         cells = [cell.strip() for cell in text.split("|")]
         if len(cells) == 7 and cells[1] not in ("What", "---"):
-            found.append(Line(section, cells[1], cells[2]))
-    return found
+            rows.append(Line(section, cells[1], cells[2]))
+    return rows
 
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d(?:[\d,.]*\d)?(?: (?:s|ms|min|h|KiB|MiB|GiB)\b)?")

@@ -15,13 +15,13 @@ from tests.e2e.stage import deployment
 def nodepool(site: Site, config: str = "") -> list[Object]:
     """The Deployment of nodepool without pods, its ConfigMap and its PriorityClass."""
     labels = {"app.kubernetes.io/name": f"{SERVICE}-nodepool"}
-    found = deployment(NAMESPACE, 0)
-    found["metadata"] |= {"name": "nodepool", "labels": labels}
+    controller = deployment(NAMESPACE, 0)
+    controller["metadata"] |= {"name": "nodepool", "labels": labels}
     volume = {"name": "config", "configMap": {"name": "nodepool"}}
-    found["spec"]["template"]["spec"]["volumes"] = [volume]
+    controller["spec"]["template"]["spec"]["volumes"] = [volume]
     del site
     return [
-        found,
+        controller,
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",

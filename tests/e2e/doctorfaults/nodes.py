@@ -61,8 +61,8 @@ def a_pod_that_requests_what_no_node_offers(site: Site) -> Iterator[None]:
 def a_field_that_instances_do_not_have(site: Site) -> Iterator[None]:
     both = (labelled(site, node, mig_strategy="single") for node in ("gpu-a", "gpu-b"))
     with contextlib.ExitStack() as stack:
-        for each in both:
-            stack.enter_context(each)
+        for context in both:
+            stack.enter_context(context)
         stack.enter_context(metric_of(site, MAIN_HPA, "DCGM_FI_DEV_GPU_UTIL"))
         yield
 

@@ -114,20 +114,20 @@ def holder(name: str, on: str = THIRD, **spec: Any) -> Object:
 
 def zero(name: str) -> Object:
     """A Deployment with GPUs, at 0 replicas and with labels of its own."""
-    found = deployment(CHAT, 0)
+    workload = deployment(CHAT, 0)
     labels = {"app": name}
-    found["metadata"] |= {"name": name, "labels": labels}
-    found["spec"]["selector"] = {"matchLabels": labels}
-    found["spec"]["template"]["metadata"] = {"labels": labels}
-    return found
+    workload["metadata"] |= {"name": name, "labels": labels}
+    workload["spec"]["selector"] = {"matchLabels": labels}
+    workload["spec"]["template"]["metadata"] = {"labels": labels}
+    return workload
 
 
 def scaler(called: str, **target: str) -> Object:
     """An HPA on GPU utilisation of a target of its own name."""
-    found = autoscaler(CHAT, metric="gpu_utilization")
-    found["metadata"]["name"] = called
-    found["spec"]["scaleTargetRef"] |= {"name": called, **target}
-    return found
+    hpa = autoscaler(CHAT, metric="gpu_utilization")
+    hpa["metadata"]["name"] = called
+    hpa["spec"]["scaleTargetRef"] |= {"name": called, **target}
+    return hpa
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ class Fleet:
         self._running: dict[str, RunningPod] = {}
         self._exporters: dict[str, Exporter] = {}
         numbers = itertools.count(256 + 1)
-        self._addresses = (f"127.0.{each // 256}.{each % 256}" for each in numbers)
+        self._addresses = (f"127.0.{number // 256}.{number % 256}" for number in numbers)
 
     def start(self) -> None:
         """Create the DaemonSet and follow."""

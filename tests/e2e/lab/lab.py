@@ -88,8 +88,8 @@ class Lab:
 
     def nodes(self) -> list[Object]:
         """Return the Ready nodes of the pool."""
-        found = self.admin.get("/api/v1/nodes?labelSelector=pool%3Dgpu")["items"]
-        return [node for node in found if condition(node, "Ready")[0] == "True"]
+        nodes = self.admin.get("/api/v1/nodes?labelSelector=pool%3Dgpu")["items"]
+        return [node for node in nodes if condition(node, "Ready")[0] == "True"]
 
     def wait_nodes(self, count: int, seconds: float = 180.0) -> None:
         """Wait until the pool has exactly ``count`` Ready nodes."""
@@ -102,8 +102,8 @@ class Lab:
     def tails(self) -> str:
         """Return the ends of all logs."""
         parts = (self.scheduler, self.kwok, self.karpenter)
-        own = "\n".join(f"--- {part.log.stem}\n{part.tail()}" for part in parts)
-        return f"{self.plane.tails()}\n{own}"
+        logs = "\n".join(f"--- {part.log.stem}\n{part.tail()}" for part in parts)
+        return f"{self.plane.tails()}\n{logs}"
 
     def _kwok(self) -> Process:
         return Process(

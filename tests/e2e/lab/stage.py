@@ -139,7 +139,7 @@ class LabStage:
 
     def waited(self, namespace: str) -> set[str]:
         """Names of the pods whose node was created after them, however fast the machine is."""
-        nodes = {each["metadata"]["name"]: _created(each) for each in self.lab.nodes()}
+        nodes = {node["metadata"]["name"]: _created(node) for node in self.lab.nodes()}
         pods = self.admin.get(PODS.format(ns=namespace))["items"]
         return {
             pod["metadata"]["name"]

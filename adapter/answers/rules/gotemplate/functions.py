@@ -28,7 +28,7 @@ def truth(value: object) -> bool:
     return value is not NO_VALUE and bool(value)
 
 
-def written(value: object) -> str:
+def write_value(value: object) -> str:
     """Return a value as a template writes it."""
     if value is NO_VALUE:
         return "<no value>"
@@ -38,9 +38,9 @@ def written(value: object) -> str:
         whole = int(value) if math.isfinite(value) and abs(value) < 1e21 else None
         return str(whole) if whole == value else repr(value)
     if isinstance(value, Mapping):
-        return f"map[{' '.join(f'{key}:{written(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{write_value(value[key])}' for key in sorted(value))}]"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{' '.join(map(written, value))}]"
+        return f"[{' '.join(map(write_value, value))}]"
     return "<nil>" if value is None else str(value)
 
 
@@ -96,42 +96,42 @@ def length(value: object) -> int:
     raise TemplateError("len: the value has no length")
 
 
-def concatenated(*values: object) -> str:
+def concatenate_values(*values: object) -> str:
     """Return the values as Go's ``Sprint``: with a space between two that are not strings."""
     parts: list[str] = []
     for place, value in enumerate(values):
         if place and not isinstance(value, str) and not isinstance(values[place - 1], str):
             parts.append(" ")
-        parts.append(written(value))
+        parts.append(write_value(value))
     return "".join(parts)
 
 
 def line(*values: object) -> str:
     """Return the values as Go's ``Sprintln``."""
-    return " ".join(map(written, values)) + "\n"
+    return " ".join(map(write_value, values)) + "\n"
 
 
-def formatted(form: object, *values: object) -> str:
+def format_values(form: object, *values: object) -> str:
     """Return the values in a format: the verbs ``%s %v %q %d %t %%``, without flags."""
     if not isinstance(form, str):
         raise TemplateError("printf: the format must be a string")
-    rest = list(values)
+    unused = list(values)
 
-    def verb(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def replace_verb(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name == "%":
             return "%"
         if name not in tuple("svqdt"):
             raise UnsupportedError(f"printf: %{name} is not supported; use %s, %v, %q, %d or %t")
-        if not rest:
+        if not unused:
             raise UnsupportedError(f"printf: no argument for %{name}")
-        value = rest.pop(0)
+        value = unused.pop(0)
         if name in _KINDS and type(value) is not _KINDS[name]:
             raise UnsupportedError(f"printf: %{name} does not fit its argument")
-        return json.dumps(value, ensure_ascii=False) if name == "q" else written(value)
+        return json.dumps(value, ensure_ascii=False) if name == "q" else write_value(value)
 
-    text = _VERB.sub(verb, form)
-    if rest:
+    text = _VERB.sub(replace_verb, form)
+    if unused:
         raise UnsupportedError("printf: more arguments than the format has verbs")
     return text
 
@@ -174,7 +174,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "index": index,
     "slice": cut,
     "len": length,
-    "print": concatenated,
-    "printf": formatted,
+    "print": concatenate_values,
+    "printf": format_values,
     "println": line,
 }

@@ -54,8 +54,8 @@ def parse(template: str) -> tuple[Node, ...]:
 
 
 class _Parser:
-    def __init__(self, found: Sequence[Piece]) -> None:
-        self._pieces = found
+    def __init__(self, all_pieces: Sequence[Piece]) -> None:
+        self._pieces = all_pieces
         self._next = 0
         self._variables = ["$"]
 
@@ -108,7 +108,7 @@ class _Parser:
         return Output(action.pipeline(most=1))
 
     def _branch(self, action: _Action, word: str, depth: int, *, in_range: bool) -> Node:
-        known = len(self._variables)
+        declared = len(self._variables)
         pipeline = action.pipeline(most=2 if word == "range" else 1)
         body, ended = self.nodes(depth + 1, in_range=in_range)
         otherwise: tuple[Node, ...] = ()
@@ -127,7 +127,7 @@ class _Parser:
             otherwise, ended = self.nodes(depth + 1, in_range=in_range)
         if ended != "end":
             raise TemplateError(f"{word} has no end")
-        del self._variables[known:]
+        del self._variables[declared:]
         return Branch(word, pipeline, body, otherwise)
 
 
@@ -224,19 +224,19 @@ class _Action:
         return operand
 
     def _arguments(self) -> list[Operand | Call]:
-        found: list[Operand | Call] = []
+        arguments: list[Operand | Call] = []
         while True:
             spaced = self._skip()
             token = self._peek()
             if token.kind in ("end", "declare") or token.text in ("|", ")", ",", "="):
-                return found
+                return arguments
             if not spaced:
                 raise TemplateError(f"unexpected {token.text!r} in an action")
             if token.kind == "word" and token.text not in _CONSTANTS:
                 self._take()
-                found.append(Call(_function(token.text), ()))
+                arguments.append(Call(_function(token.text), ()))
             else:
-                found.append(self._operand())
+                arguments.append(self._operand())
 
     def _operand(self) -> Operand:  # noqa: PLR0911 - a table of cases
         token = self._take()

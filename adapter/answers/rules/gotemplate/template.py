@@ -10,7 +10,13 @@ from adapter.answers.rules.gotemplate.errors import (
     UnknownFieldError,
     UnsupportedError,
 )
-from adapter.answers.rules.gotemplate.functions import FUNCTIONS, NO_VALUE, extent, truth, written
+from adapter.answers.rules.gotemplate.functions import (
+    FUNCTIONS,
+    NO_VALUE,
+    extent,
+    truth,
+    write_value,
+)
 from adapter.answers.rules.gotemplate.nodes import (
     Branch,
     Call,
@@ -26,7 +32,7 @@ from adapter.answers.rules.gotemplate.nodes import (
     Variable,
 )
 from adapter.answers.rules.gotemplate.parser import parse
-from adapter.answers.rules.guard import unexpected
+from adapter.answers.rules.guard import raise_unexpected_as
 
 MOST_STEPS: Final = 10_000
 """Steps of one execution: nodes, values, rounds of a loop, and parts of the texts in values."""
@@ -49,7 +55,7 @@ class GoTemplate:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        with unexpected(TemplateError):
+        with raise_unexpected_as(TemplateError):
             self.nodes: Sequence[Node] = parse(text)
 
     def execute(self, arguments: Arguments) -> str:
@@ -59,7 +65,7 @@ class GoTemplate:
             TemplateError: the execution fails.
         """
         run = _Execution(arguments)
-        with unexpected(TemplateError):
+        with raise_unexpected_as(TemplateError):
             run.visit(self.nodes, arguments)
         return "".join(run.parts)
 
@@ -96,7 +102,7 @@ class _Execution:
                     if isinstance(value, Arguments):
                         raise UnsupportedError("the whole argument cannot be written")
                     if not pipeline.variables:
-                        self._write(written(value))
+                        self._write(write_value(value))
                 case Jump(keyword):
                     return keyword
                 case Branch():
@@ -116,7 +122,7 @@ class _Execution:
         self.parts.append(text)
 
     def _branch(self, node: Branch, dot: object) -> str:
-        known = len(self._variables)
+        declared = len(self._variables)
         value = self._pipeline(node.pipeline, dot, loops=node.keyword == "range")
         try:
             if node.keyword == "range":
@@ -125,19 +131,19 @@ class _Execution:
                 return self.visit(node.body, value if node.keyword == "with" else dot)
             return self.visit(node.otherwise, dot)
         finally:
-            del self._variables[known:]
+            del self._variables[declared:]
 
     def _range(self, node: Branch, value: object, dot: object) -> str:
         elements = list(_elements(value))
         if not elements:
             return self.visit(node.otherwise, dot)
-        known = len(self._variables)
+        declared = len(self._variables)
         for key, element in elements:
             self._spend(1)
             self._set(node.pipeline, key, element)
             jump = self.visit(node.body, element)
             if node.pipeline.declares:
-                del self._variables[known:]
+                del self._variables[declared:]
             if jump == "break":
                 break
         return ""
@@ -166,12 +172,14 @@ class _Execution:
         return value
 
     def _value(self, command: Operand | Call, dot: object, last: tuple[object, ...]) -> object:
-        value = self._evaluated(command, dot, last)
+        value = self._evaluate_command(command, dot, last)
         # Before a function takes it: what it makes of its arguments is then bounded too.
         self._spend(1 + extent(value) // _PART)
         return value
 
-    def _evaluated(self, command: Operand | Call, dot: object, last: tuple[object, ...]) -> object:
+    def _evaluate_command(
+        self, command: Operand | Call, dot: object, last: tuple[object, ...]
+    ) -> object:
         match command:
             case Call():
                 return self._call(command, dot, last)
@@ -180,8 +188,8 @@ class _Execution:
             case Dot(fields):
                 return _follow(dot, fields)
             case Variable(name, fields):
-                found = next(value for known, value in reversed(self._variables) if known == name)
-                return _follow(found, fields)
+                current = next(value for key, value in reversed(self._variables) if key == name)
+                return _follow(current, fields)
             case Chain(pipeline, fields):
                 return _follow(self._pipeline(pipeline, dot), fields)
 
@@ -215,8 +223,8 @@ def _follow(value: object, fields: Sequence[str]) -> object:
     for field in fields:
         if isinstance(value, Arguments):
             if field not in value:
-                known = ", ".join(f".{name}" for name in value)
-                raise UnknownFieldError(f"there is no field .{field[:60]}; the fields are {known}")
+                names = ", ".join(f".{name}" for name in value)
+                raise UnknownFieldError(f"there is no field .{field[:60]}; the fields are {names}")
             value = value[field]
         elif isinstance(value, Mapping):
             value = value.get(field, NO_VALUE)

@@ -103,25 +103,25 @@ def _action(template: str, place: int) -> tuple[tuple[TemplateToken, ...], int, 
             "-" + RIGHT, place + 1
         ):
             return tuple(tokens), place + 1 + 1 + len(RIGHT), True
-        found = _TOKEN.match(template, place)
-        if found is None:
+        match = _TOKEN.match(template, place)
+        if match is None:
             here = template[place : place + 1]
             raise TemplateError(f"unexpected {here!r} in an action" if here else "unclosed action")
-        tokens.append(_token(found))
-        place = found.end()
+        tokens.append(_token(match))
+        place = match.end()
 
 
-def _token(found: re.Match[str]) -> TemplateToken:
-    kind, text = found.lastgroup or "", found.group()
+def _token(match: re.Match[str]) -> TemplateToken:
+    kind, text = match.lastgroup or "", match.group()
     if kind == "string":
-        return TemplateToken("string", _ESCAPE.sub(_unescaped, text[1:-1]))
+        return TemplateToken("string", _ESCAPE.sub(_unescape_character, text[1:-1]))
     if kind == "raw":
         return TemplateToken("string", text[1:-1])
     return TemplateToken(kind, text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    simple, *codes, octal, other = found.groups()
+def _unescape_character(match: re.Match[str]) -> str:
+    simple, *codes, octal, other = match.groups()
     if other is not None:
         raise TemplateError(f"unknown escape \\{other} in a string")
     if simple is not None:

@@ -46,11 +46,11 @@ def _tie(spec: KubeObject, tie: Tie) -> None:
     ]
     choices = [[rule] for rule in rules] if tie.only else [rules]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    own = affinity.get(_REQUIRED, {"nodeSelectorTerms": [{}]})["nodeSelectorTerms"]
+    terms = affinity.get(_REQUIRED, {"nodeSelectorTerms": [{}]})["nodeSelectorTerms"]
     affinity[_REQUIRED] = {
         "nodeSelectorTerms": [
             term | {"matchFields": [*term.get("matchFields", ()), *choice]}
-            for term in own
+            for term in terms
             for choice in choices
         ]
     }
@@ -95,27 +95,27 @@ def probe(
     return headroomobjects.pod_template(meta, spec), buffer(meta, version, 0)
 
 
-def served(conditions: Mapping[str, SeenCondition]) -> bool:
+def is_accepted(conditions: Mapping[str, SeenCondition]) -> bool:
     """Return whether a controller has accepted the buffer."""
     ready = conditions.get("ReadyForProvisioning")
     return ready is not None and ready.status == "True"
 
 
-def shortfall(found: HeadroomObject) -> str:
+def shortfall(capacity_buffer: HeadroomObject) -> str:
     """Return why the autoscaler cannot provide all of a buffer; empty if it reports no reason.
 
     The conditions are those that autoscaler-lab.md measured for both autoscalers. No condition
     reports that the capacity exists.
     """
-    provisioning = found.conditions.get("Provisioning")
+    provisioning = capacity_buffer.conditions.get("Provisioning")
     if provisioning is not None and provisioning.status == "False":
         failed = provisioning.message.rpartition(",")[2].strip()
         if provisioning.reason == "RequiresNewCapacity" and failed not in ("", "0 failed"):
             return f"pool at its limit: {provisioning.reason}: {provisioning.message}"
-    quotas = found.conditions.get("LimitedByQuotas")
+    quotas = capacity_buffer.conditions.get("LimitedByQuotas")
     if quotas is not None and quotas.status == "True":
         return f"{quotas.reason}: {quotas.message}"
-    ready = found.conditions.get("ReadyForProvisioning")
+    ready = capacity_buffer.conditions.get("ReadyForProvisioning")
     if ready is not None and ready.status == "False":
         return f"not ready for provisioning: {ready.reason}: {ready.message}"
     return ""

@@ -15,7 +15,7 @@ from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.names import BUFFER_VERSIONS
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def choose(
     if setting == "buffer":
         if served.buffers:
             return MethodChoice(ProvisioningMethod.BUFFER, f"{_SETTING} is buffer ({version})")
-        why = f"{_SETTING} is buffer, but {_missing(served)}"
+        why = f"{_SETTING} is buffer, but {_why_no_buffers(served)}"
         if served.newer:
             return MethodChoice(None, f"{why}, or set auto")
         return MethodChoice(
@@ -72,11 +72,11 @@ def choose(
             f"{why}: install its CRD and turn the autoscaler's feature on, or set auto",
         )
     if not served.buffers:
-        return MethodChoice(ProvisioningMethod.PLACEHOLDER, _missing(served))
-    return _probed(version, list(buffers), waited, patience)
+        return MethodChoice(ProvisioningMethod.PLACEHOLDER, _why_no_buffers(served))
+    return _choose_by_probe(version, list(buffers), waited, patience)
 
 
-def _missing(served: ServedApis) -> str:
+def _why_no_buffers(served: ServedApis) -> str:
     if not served.newer:
         return "the API server serves no CapacityBuffer"
     return (
@@ -85,10 +85,10 @@ def _missing(served: ServedApis) -> str:
     )
 
 
-def _probed(
-    version: str, found: list[HeadroomObject], waited: float | None, patience: float
+def _choose_by_probe(
+    version: str, buffers: list[HeadroomObject], waited: float | None, patience: float
 ) -> MethodChoice:
-    if any(capacitybuffer.served(row.conditions) for row in found):
+    if any(capacitybuffer.is_accepted(row.conditions) for row in buffers):
         return MethodChoice(ProvisioningMethod.BUFFER, f"a controller accepted {version}")
     if waited is None:
         return MethodChoice(
@@ -96,13 +96,13 @@ def _probed(
         )
     if waited < patience:
         return MethodChoice(None, f"{version} is served; waiting for a controller to accept it")
-    said = "; ".join(
+    status = "; ".join(
         f"{kind}={row.status} {row.reason}"
-        for each in found
-        for kind, row in each.conditions.items()
+        for buffer in buffers
+        for kind, row in buffer.conditions.items()
     )
     return MethodChoice(
         ProvisioningMethod.PLACEHOLDER,
-        f"{version} is served, but no controller accepts it ({said or 'its status is empty'}): "
+        f"{version} is served, but no controller accepts it ({status or 'its status is empty'}): "
         f"turn the autoscaler's feature on",
     )

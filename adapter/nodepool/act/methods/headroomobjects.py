@@ -92,19 +92,19 @@ def pause_pod(order: Order, image: str) -> KubeObject:
 
 
 def worth_a_write(
-    order: Order, found: HeadroomObject | None, method: ProvisioningMethod, lifeline: Lifeline
+    order: Order, current: HeadroomObject | None, method: ProvisioningMethod, lifeline: Lifeline
 ) -> bool:
     """Return whether the object differs from the order in more than texts."""
-    if found is None or found.method is not method:
+    if current is None or current.method is not method:
         return True
     tie = None if order.tie is None else (str(order.tie), order.tie.pods)
     return (
         order.nudge
         # Without its lifeline, the object would never be deleted.
-        or lifeline.uid not in found.owners
-        or found.replicas != order.replicas
-        or found.pods != order.reckoned
-        or found.pool != order.pool
-        or found.tie != tie
-        or abs(order.needed_at - found.needed_at) >= _NOTE_EVERY
+        or lifeline.uid not in current.owners
+        or current.replicas != order.replicas
+        or current.pods != order.reckoned
+        or current.pool != order.pool
+        or current.tie != tie
+        or abs(order.needed_at - current.needed_at) >= _NOTE_EVERY
     )

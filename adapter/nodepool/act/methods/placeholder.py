@@ -21,25 +21,25 @@ from adapter.nodepool.seen.priorityclasses import PriorityClass
 CUTOFF: Final = -10
 
 
-def refusal(name: str, found: PriorityClass | None, shape: Shape) -> str:
+def refusal(name: str, priority_class: PriorityClass | None, shape: Shape) -> str:
     """Return why placeholders of this class cannot work, with the fix; empty if they can."""
-    if found is None:
+    if priority_class is None:
         return (
             f"PriorityClass {name} does not exist: create it with value {CUTOFF} and "
             f"preemptionPolicy Never (the chart does)"
         )
-    if found.value < CUTOFF:
+    if priority_class.value < CUTOFF:
         return (
-            f"PriorityClass {name} has value {found.value}: the cluster-autoscaler ignores pods "
-            f"below {CUTOFF} and removes their nodes; set the value to {CUTOFF}"
+            f"PriorityClass {name} has value {priority_class.value}: the cluster-autoscaler "
+            f"ignores pods below {CUTOFF} and removes their nodes; set the value to {CUTOFF}"
         )
-    if found.value >= shape.priority:
+    if priority_class.value >= shape.priority:
         return (
-            f"PriorityClass {name} has value {found.value}, not below the workload's "
+            f"PriorityClass {name} has value {priority_class.value}, not below the workload's "
             f"{shape.priority}: its pods could not preempt the placeholders; give the workload a "
             f"higher priority, or the class a value of {CUTOFF}"
         )
-    if found.preempts:
+    if priority_class.preempts:
         return (
             f"PriorityClass {name} has preemptionPolicy PreemptLowerPriority: placeholders could "
             f"evict pods; set it to Never"
@@ -53,7 +53,7 @@ def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) 
     It has the shape's tolerations explicitly, because not every cluster has the admission plug-in
     ExtendedResourceToleration (AKS does not).
     """
-    own = {names.HEADROOM: headroomobjects.labels(order)[names.HEADROOM]}
+    selector = {names.HEADROOM: headroomobjects.labels(order)[names.HEADROOM]}
     spec = headroomobjects.pause_pod(order, image) | {
         "priorityClassName": priority_class,
         "preemptionPolicy": "Never",
@@ -68,7 +68,7 @@ def manifest(order: Order, lifeline: Lifeline, image: str, priority_class: str) 
             "replicas": order.replicas,
             "revisionHistoryLimit": 0,
             "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": own},
+            "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {
                     "labels": headroomobjects.labels(order),

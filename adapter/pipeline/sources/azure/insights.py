@@ -20,7 +20,7 @@ from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.uids import PodUids
 from adapter.pipeline.exposition.samples import Sample
 from adapter.pipeline.sources.errors import SourceError, describe
-from adapter.pipeline.sources.login.tokens import redacted
+from adapter.pipeline.sources.login.tokens import redact_error
 
 SERIES: Final = tuple(field.name for field in azure.FIELDS)
 """Metrics of usage; ``containerGpuLimits`` and ``containerGpuRequests`` repeat the pods' specs."""
@@ -40,12 +40,12 @@ def describe_query_error(error: Exception, library: Any) -> SourceError:
             "not_json", f"the answer is not Log Analytics' JSON ({error}); check the endpoint"
         )
     if isinstance(error, library.HttpResponseError):
-        return _refused(error)
+        return _describe_refusal(error)
     if isinstance(error, library.ServiceRequestError | library.ServiceResponseError):
         reason = "timeout" if "imeout" in type(error).__name__ else "connect"
-        return SourceError(reason, redacted(error))
+        return SourceError(reason, redact_error(error))
     if isinstance(error, library.AzureError):
-        return SourceError("protocol", redacted(error))
+        return SourceError("protocol", redact_error(error))
     return describe(error)
 
 
@@ -56,9 +56,9 @@ def retry_after(error: Any) -> float:
     return min(float(text), 600.0) if text.isdigit() else 0.0
 
 
-def _refused(error: Any) -> SourceError:
+def _describe_refusal(error: Any) -> SourceError:
     status = error.status_code or 0
-    text = f"HTTP status {status}: {_said(error)}"
+    text = f"HTTP status {status}: {_innermost_message(error)}"
     if status in (401, 403):
         return SourceError(
             "denied", f"{text}; give the identity the role Log Analytics Reader there"
@@ -70,19 +70,19 @@ def _refused(error: Any) -> SourceError:
     return SourceError("unavailable" if status == 429 or status >= 500 else "query", text)
 
 
-def _said(error: Any) -> str:
+def _innermost_message(error: Any) -> str:
     """Return the innermost of the nested errors in a body (``error.innererror``)."""
-    found = error.error
-    while getattr(found, "innererror", None):
-        inner = found.innererror
+    nested = error.error
+    while getattr(nested, "innererror", None):
+        inner = nested.innererror
         if isinstance(inner, Mapping):
             while isinstance(inner.get("innererror"), Mapping):
                 inner = inner["innererror"]
-            return redacted(ValueError(f"{inner.get('code', '')}: {inner.get('message', '')}"))
-        found = inner
-    if found is not None and getattr(found, "message", None):
-        return redacted(ValueError(f"{found.code}: {found.message}"))
-    return redacted(error)
+            return redact_error(ValueError(f"{inner.get('code', '')}: {inner.get('message', '')}"))
+        nested = inner
+    if nested is not None and getattr(nested, "message", None):
+        return redact_error(ValueError(f"{nested.code}: {nested.message}"))
+    return redact_error(error)
 
 
 def kusto(cluster: str | None = None) -> str:
@@ -132,9 +132,9 @@ class UsageMemo:
     def labels(self, pod: Pod, container: str, gpu: str, model: str) -> Mapping[str, str]:
         """Return a record's labels in the spelling of dcgm-exporter."""
         key = (pod.uid, container, gpu, model)
-        found = self._sets.get(key)
-        if found is None:
-            found = self._sets[key] = {
+        labels = self._sets.get(key)
+        if labels is None:
+            labels = self._sets[key] = {
                 "UUID": gpu,
                 "modelName": model,
                 "Hostname": pod.node,
@@ -143,7 +143,7 @@ class UsageMemo:
                 "container": container,
                 "pod_uid": pod.uid,
             }
-        return found
+        return labels
 
     def keep(self, samples: Mapping[str, Sequence[Sample]]) -> None:
         """Drop the label sets that no sample has."""
@@ -165,23 +165,23 @@ def read(
             "columns",
             f"the answer has no column {', '.join(missing)}; it has {', '.join(columns)[:200]}",
         )
-    at = [columns.index(name) for name in _COLUMNS]
+    indexes = [columns.index(name) for name in _COLUMNS]
     usage = Usage(total=len(samples))
     for row in samples:
-        _add(usage, [row[i] for i in at], pods, memo)
+        _add(usage, [row[i] for i in indexes], pods, memo)
     memo.keep(usage.samples)
     return usage
 
 
 def _add(usage: Usage, cells: Sequence[Any], pods: PodUids, memo: UsageMemo) -> None:
-    when, name, value, _, named, gpu, model = cells
+    when, name, value, _, owner, gpu, model = cells
     if not isinstance(when, datetime.datetime) or name not in SERIES:
         usage.rejects["bad_sample"] += 1
         return
     if not isinstance(value, int | float) or not math.isfinite(value):
         usage.rejects["bad_value"] += 1
         return
-    uid, slash, container = str(named or "").partition("/")
+    uid, slash, container = str(owner or "").partition("/")
     if not slash or not uid or not gpu:
         usage.rejects["unnamed_sample"] += 1
         return

@@ -26,7 +26,7 @@ from adapter.pipeline.sources.azure.insights import (
 from adapter.pipeline.sources.azure.options import AzureLogsOptions
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.login.credentials import TlsClient
-from adapter.pipeline.sources.login.port import required
+from adapter.pipeline.sources.login.port import import_library
 from adapter.pipeline.sources.login.tokens import CachedToken
 from apiservice.runtime.connector import Connector
 from apiservice.runtime.turns import Turns
@@ -79,10 +79,10 @@ class AzureLogsSource:
         self._sink = sink
         self._index = index
         self._tokens = tokens
-        self._credential = _Credential(tokens, required("azure.core.credentials", "azure"))
-        self._library = required("azure.monitor.query.aio", "azure")
-        self._transport = required("azure.core.pipeline.transport", "azure").AioHttpTransport
-        self._errors = required("azure.core.exceptions", "azure")
+        self._credential = _Credential(tokens, import_library("azure.core.credentials", "azure"))
+        self._library = import_library("azure.monitor.query.aio", "azure")
+        self._transport = import_library("azure.core.pipeline.transport", "azure").AioHttpTransport
+        self._errors = import_library("azure.core.exceptions", "azure")
         self._tls = TlsClient(options.ca_file)
         self._clock = clock
         self._memo = UsageMemo()
@@ -118,8 +118,8 @@ class AzureLogsSource:
             return None
         if not usage.total:
             return f"{where}: no GPU usage in the last {self._options.lookback:.0f} s; {_ENDED}"
-        said = ", ".join(f"{reason} {n}" for reason, n in sorted(usage.rejects.items()))
-        return f"{where}: {usage.total} records, none about a pod of this cluster ({said})"
+        reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(usage.rejects.items()))
+        return f"{where}: {usage.total} records, none about a pod of this cluster ({reasons})"
 
     async def run(self) -> None:
         """Query until cancelled, then close every connection."""
@@ -155,24 +155,24 @@ class AzureLogsSource:
         started = perf_counter()
         try:
             async with asyncio.timeout(self._options.timeout), self._client() as client:
-                usage, loss = await self._admitted(client, pods)
+                usage, loss = await self._ask_with_token(client, pods)
         except Exception as error:  # one bad round must not end the source
-            self._failed(describe_query_error(error, self._errors))
+            self._note_failure(describe_query_error(error, self._errors))
             self._not_before = self._clock() + retry_after(error)
         else:
             self._not_before = 0.0  # else a clock that is set back would extend the wait
-            self._succeeded(usage, loss)
+            self._note_success(usage, loss)
             await self._deliver(usage)
         self.durations.observe(perf_counter() - started)
         self.settled = True
 
-    async def _admitted(self, client: Any, pods: PodUids) -> tuple[Usage, str]:
+    async def _ask_with_token(self, client: Any, pods: PodUids) -> tuple[Usage, str]:
         """Query the workspace; try once more with a new token if it rejects the current one."""
         shown = (await self._tokens.current()).text
         try:
             return await self._ask(client, pods)
         except self._errors.HttpResponseError as error:
-            if error.status_code != 401 or not self._tokens.refused(shown):
+            if error.status_code != 401 or not self._tokens.note_refusal(shown):
                 raise
         return await self._ask(client, pods)
 
@@ -209,7 +209,7 @@ class AzureLogsSource:
             result = ScrapeResult("azure_logs", None, [], now, rejects)
             await self._turns.run(self._sink.steps(result))
 
-    def _succeeded(self, usage: Usage, loss: str) -> None:
+    def _note_success(self, usage: Usage, loss: str) -> None:
         if self.last_error:
             log.info("workspace answered again", workspace=self._options.workspace)
         if loss and not self.partial:
@@ -220,7 +220,7 @@ class AzureLogsSource:
         self._reason = self.last_error = ""
         self.last_success = self._clock()
 
-    def _failed(self, error: SourceError) -> None:
+    def _note_failure(self, error: SourceError) -> None:
         self.failures[error.reason] += 1
         if error.reason != self._reason:
             log.warning("query failed", workspace=self._options.workspace, error=str(error))

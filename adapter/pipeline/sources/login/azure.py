@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.pipeline.sources.errors import CredentialError
-from adapter.pipeline.sources.login.port import required
+from adapter.pipeline.sources.login.port import import_library
 from adapter.pipeline.sources.login.sessions import cloud_session
-from adapter.pipeline.sources.login.tokens import CachedToken, Token, redacted
+from adapter.pipeline.sources.login.tokens import CachedToken, Token, redact_error
 
 _FEDERATED: Final = "AZURE_FEDERATED_TOKEN_FILE"
 _WAITS: Final[dict[str, Any]] = {"connection_timeout": 5, "read_timeout": 10}
@@ -43,11 +43,11 @@ def azure_tokens(
     Raises:
         CredentialError: the extra ``azure`` is not installed, or the identity is invalid.
     """
-    library = required("azure.identity", "azure")
+    library = import_library("azure.identity", "azure")
     try:
         _credential(library, identity).close()
     except ValueError as error:  # an invalid tenant, client or authority
-        raise CredentialError(f"the identity cannot be used: {redacted(error)}") from None
+        raise CredentialError(f"the identity cannot be used: {redact_error(error)}") from None
     scope = audience.rstrip("/") + "/.default"
 
     def fetch() -> Token:
@@ -60,7 +60,7 @@ def azure_tokens(
 
 
 def _credential(library: Any, identity: AzureIdentity) -> Any:
-    transport = required("azure.core.pipeline.transport", "azure").RequestsTransport(
+    transport = import_library("azure.core.pipeline.transport", "azure").RequestsTransport(
         session=cloud_session("azure"), **_WAITS
     )
     if not os.environ.get(_FEDERATED):

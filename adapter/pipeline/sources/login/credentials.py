@@ -40,21 +40,21 @@ class SecretFile:
 
     def read(self) -> str:
         """Return the secret without surrounding blanks; raises CredentialError."""
-        found = stamp([self._path])
-        if found != self._stamp:
+        new_stamp = stamp([self._path])
+        if new_stamp != self._stamp:
             try:
                 self._text = self._path.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                said = getattr(error, "strerror", None) or "it is not text"
+                why = getattr(error, "strerror", None) or "it is not text"
                 raise CredentialError(
-                    f"{self._setting}: {self._path} cannot be read ({said}); mount the secret there"
+                    f"{self._setting}: {self._path} cannot be read ({why}); mount the secret there"
                 ) from error
             if not self._text or not self._text.isprintable():
                 raise CredentialError(
                     f"{self._setting}: {self._path} does not hold a secret of one line; write it "
                     "again"
                 )
-            self._stamp = found
+            self._stamp = new_stamp
         return self._text
 
 
@@ -94,10 +94,10 @@ class TlsClient:
     def current(self) -> ssl.SSLContext:
         """Return the context for new connections; raises CredentialError while a file is
         invalid, or the client's certificate is outside its dates."""
-        found = stamp(self._files)
-        if found != self._stamp:
+        new_stamp = stamp(self._files)
+        if new_stamp != self._stamp:
             self._context = self._read()
-            self._stamp = found
+            self._stamp = new_stamp
         if not self._dates.starts <= (now := self._clock()) < self._dates.ends:
             from apiservice.tls.certificates import outside_of  # noqa: PLC0415 - 10 MB
 
@@ -135,7 +135,7 @@ def _dates(file: Path) -> Validity:
     try:
         return validity_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
+        why = getattr(error, "strerror", None) or error
         raise CredentialError(
-            f"client certificate {file}: {said}; give a PEM certificate"
+            f"client certificate {file}: {why}; give a PEM certificate"
         ) from error

@@ -52,7 +52,7 @@ def command_to_install(extra: str) -> str:
         wanted = [library.requirement for library in libraries() if library.extra == extra]
     except metadata.PackageNotFoundError:
         wanted = []
-    return f"{installer()} " + " ".join(f"'{each}'" for each in wanted or [f".[{extra}]"])
+    return f"{installer()} " + " ".join(f"'{package}'" for package in wanted or [f".[{extra}]"])
 
 
 def installer() -> str:

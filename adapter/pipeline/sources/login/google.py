@@ -10,7 +10,7 @@ import datetime
 import functools
 from typing import Any, Final
 
-from adapter.pipeline.sources.login.port import required
+from adapter.pipeline.sources.login.port import import_library
 from adapter.pipeline.sources.login.sessions import cloud_session
 from adapter.pipeline.sources.login.tokens import CachedToken, Token
 
@@ -25,17 +25,17 @@ def google_tokens() -> CachedToken:
     Raises:
         CredentialError: the extra ``google`` is not installed.
     """
-    auth = required("google.auth", "google")
-    transport = required("google.auth.transport.requests", "google")
+    auth = import_library("google.auth", "google")
+    transport = import_library("google.auth.transport.requests", "google")
     request = functools.partial(transport.Request(cloud_session("google")), timeout=_TIMEOUT)
-    found: list[Any] = []
+    cached: list[Any] = []
 
     def fetch() -> Token:
-        if not found:
+        if not cached:
             credentials, _ = auth.default(scopes=[READ], request=request)
-            found.append(credentials)
-        found[0].refresh(request)
-        expiry: datetime.datetime = found[0].expiry
-        return Token(found[0].token, expiry.replace(tzinfo=datetime.UTC).timestamp())
+            cached.append(credentials)
+        cached[0].refresh(request)
+        expiry: datetime.datetime = cached[0].expiry
+        return Token(cached[0].token, expiry.replace(tzinfo=datetime.UTC).timestamp())
 
     return CachedToken("Google application default credentials", fetch)

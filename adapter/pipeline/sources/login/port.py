@@ -13,7 +13,7 @@ from adapter.pipeline.sources.login.extras import command_to_install
 from adapter.pipeline.sources.login.tokens import CachedToken
 
 
-def required(module: str, extra: str) -> Any:
+def import_library(module: str, extra: str) -> Any:
     """Import an optional library.
 
     Raises:
@@ -48,7 +48,7 @@ class Login(Protocol):
             CredentialError: there are no credentials at present; a later request may have them.
         """
 
-    def refused(self, shown: Mapping[str, str]) -> bool:
+    def note_refusal(self, shown: Mapping[str, str]) -> bool:
         """Note that the server rejected these headers; return whether new ones may be better.
 
         The default is for credentials that are read for each request in any case.
@@ -101,6 +101,6 @@ class Bearer(Login):
         token = await self._tokens.current()
         return {"Authorization": f"Bearer {token.text}", **self._more}
 
-    def refused(self, shown: Mapping[str, str]) -> bool:
-        """See :meth:`.tokens.CachedToken.refused`."""
-        return self._tokens.refused(shown["Authorization"].removeprefix("Bearer "))
+    def note_refusal(self, shown: Mapping[str, str]) -> bool:
+        """See :meth:`.tokens.CachedToken.note_refusal`."""
+        return self._tokens.note_refusal(shown["Authorization"].removeprefix("Bearer "))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter.pipeline.sources.login.port import required
+from adapter.pipeline.sources.login.port import import_library
 from apiservice.runtime.servertrust import checking_alike
 
 
@@ -18,19 +18,19 @@ def cloud_session(extra: str) -> Any:
     Raises:
         CredentialError: the extra is not installed.
     """
-    requests = required("requests", extra)
-    new_context = required("urllib3.util.ssl_", extra).create_urllib3_context
+    requests = import_library("requests", extra)
+    new_context = import_library("urllib3.util.ssl_", extra).create_urllib3_context
 
     class Adapter(requests.adapters.HTTPAdapter):  # type: ignore[name-defined,misc]  # of an extra
         """Opens connections with a context of its own, also through a proxy."""
 
-        def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        def init_poolmanager(self, *arguments: Any, **keywords: Any) -> None:
             context = checking_alike(new_context())
-            super().init_poolmanager(*arguments, ssl_context=context, **named)
+            super().init_poolmanager(*arguments, ssl_context=context, **keywords)
 
-        def proxy_manager_for(self, *arguments: Any, **named: Any) -> Any:
+        def proxy_manager_for(self, *arguments: Any, **keywords: Any) -> Any:
             context = checking_alike(new_context())
-            return super().proxy_manager_for(*arguments, ssl_context=context, **named)
+            return super().proxy_manager_for(*arguments, ssl_context=context, **keywords)
 
     session = requests.Session()
     session.mount("https://", Adapter())

@@ -80,7 +80,7 @@ class CachedToken:
             raise CredentialError(self._problem or f"{self._origin}: the token has expired")
         return self._token
 
-    def refused(self, text: str) -> bool:
+    def note_refusal(self, text: str) -> bool:
         """Note that a server rejected this token: it was revoked, or its keys were rotated.
 
         Returns:
@@ -104,11 +104,11 @@ class CachedToken:
         try:
             token = await asyncio.to_thread(self._fetch)
         except Exception as error:  # the libraries raise many types
-            self._failed(redacted(error))
+            self._note_failure(redact_error(error))
             return
         now, life = self._clock(), token.expires - began
         if life <= _LAST:
-            self._failed(f"the token expires in {life:.0f} s; check this machine's clock")
+            self._note_failure(f"the token expires in {life:.0f} s; check this machine's clock")
             return
         if self._problem:
             log.info("token refresh recovered", origin=self._origin)
@@ -116,7 +116,7 @@ class CachedToken:
         self._token = token
         self._renew_at = max(token.expires - min(_EARLY, life / 2), now + _PAUSE)
 
-    def _failed(self, why: str) -> None:
+    def _note_failure(self, why: str) -> None:
         problem = f"{self._origin}: {why}"
         if not self._problem:
             log.warning("token refresh failed", origin=self._origin, error=problem)
@@ -124,7 +124,7 @@ class CachedToken:
         self._renew_at = self._clock() + _PAUSE
 
 
-def redacted(error: BaseException, most: int = 300) -> str:
+def redact_error(error: BaseException, most: int = 300) -> str:
     """Return an error's text in one line, without anything that may be a token."""
     text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     refused = _REFUSED.search(text)

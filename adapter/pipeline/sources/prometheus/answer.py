@@ -99,15 +99,15 @@ class QueryAnswer:
         places: dict[str, array[int]] = {}
         for start in range(0, len(self.sets), _STEP):
             for place, labels in enumerate(self.sets[start : start + _STEP], start):
-                found = places.get(labels.origin)
-                if found is None:
+                of_origin = places.get(labels.origin)
+                if of_origin is None:
                     places[labels.origin] = array("I", (place,))
                 else:
-                    found.append(place)
+                    of_origin.append(place)
             yield
         self.places = places
 
-    def reordered(self, order: Sequence[int]) -> Steps[None]:
+    def reorder(self, order: Sequence[int]) -> Steps[None]:
         """Put the series in another order, in steps.
 
         Args:
@@ -134,7 +134,7 @@ class QueryAnswer:
                 self.earlier_ends.extend(repeat(0, len(some)))
             yield
 
-    def like(self, before: QueryAnswer) -> None:
+    def share_columns(self, before: QueryAnswer) -> None:
         """Share the columns that are equal to those of an earlier answer, which saves memory."""
         if self.sets == before.sets and self.digests == before.digests:
             self.sets, self.names, self.digests = before.sets, before.names, before.digests
@@ -160,9 +160,9 @@ class QueryAnswer:
         places = self.places.get(origin)
         if places is None:
             return self.standing.get(origin, [])
-        found: list[Sample] = []
+        samples: list[Sample] = []
         for some in parts(places, _STEP):
-            found += [
+            samples += [
                 Sample(
                     self.name or self.names[place],
                     self.sets[place].labels,
@@ -172,20 +172,20 @@ class QueryAnswer:
                 for place in some
             ]
             yield
-        return found
+        return samples
 
     def samples_of(self, origin: str) -> Steps[list[Sample]]:
         """Return an exporter's samples, oldest first within a series, in steps."""
-        found: list[Sample] = []
+        samples: list[Sample] = []
         for some in parts(self.places.get(origin, ()) if self.earlier_times else (), _STEP):
-            found += [
+            samples += [
                 Sample(self.name or self.names[place], self.sets[place].labels, value, time)
                 for place in some
                 for time, value in self.earlier_of(place)
             ]
             yield
-        found += yield from self.newest_of(origin)
-        return found
+        samples += yield from self.newest_of(origin)
+        return samples
 
     def earlier_of(self, place: int) -> list[tuple[float, float]]:
         """Return the earlier samples of a series: time by the local clock, and value."""
@@ -228,7 +228,7 @@ class QueryAnswer:
                     break
         return self.repeats
 
-    def seen(self, labels: LabelSet, name: str) -> Steps[float]:
+    def newest_time(self, labels: LabelSet, name: str) -> Steps[float]:
         """Return the time of a series' newest sample, by the engine's clock; else -infinity."""
         its = self._of_origin.get(labels.origin)
         if its is None:
@@ -297,8 +297,8 @@ def result_of(body: bytes) -> QueryResult:
     """
     answer = _decode_answer(body)
     if answer.status != "success" or answer.data is None:
-        said = f"{answer.errorType or answer.status}: {answer.error}"
-        raise SourceError("query", shortened(said))
+        message = f"{answer.errorType or answer.status}: {answer.error}"
+        raise SourceError("query", shorten_text(message))
     return QueryResult(
         answer.data.resultType,
         answer.data.result,
@@ -344,10 +344,10 @@ def error_text(body: bytes) -> str:
     if not answer.error:
         return ""
     kind = answer.errorType
-    return shortened(answer.error if kind.isdigit() else f"{kind}: {answer.error}")
+    return shorten_text(answer.error if kind.isdigit() else f"{kind}: {answer.error}")
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return a text in one line; VictoriaMetrics repeats a long query before the error."""
     line = " ".join(text.split())
     return line if len(line) <= 400 else f"{line[:120]} … {line[-260:]}"
@@ -357,10 +357,10 @@ def _decode_answer(body: bytes) -> _Answer:
     try:
         return _answer.decode(body)
     except UNREADABLE as error:
-        raise not_json(body, error) from error
+        raise not_json_error(body, error) from error
 
 
-def not_json(text: bytes, error: Exception) -> SourceError:
+def not_json_error(text: bytes, error: Exception) -> SourceError:
     """Return the error of a text that cannot be decoded."""
     start = text[:60].decode("utf-8", "replace").strip()
     return SourceError(

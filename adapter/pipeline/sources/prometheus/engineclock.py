@@ -40,7 +40,7 @@ class EngineClock:
         It changes rarely, so that a sample which is seen twice has one time.
         """
 
-    def heard(self, date: str | None, age: str | None = None) -> None:
+    def note_date(self, date: str | None, age: str | None = None) -> None:
         """Use the ``Date`` of an answer that arrives now; without one nothing changes.
 
         An answer with an ``Age`` comes from a cache (RFC 9111, 5.1), so its date is ignored.
@@ -51,19 +51,19 @@ class EngineClock:
             stamped = parsedate_to_datetime(date or "").timestamp()
         except (ValueError, OverflowError):
             return
-        seen = stamped - self._clock()
-        if seen + _ROUNDED > self.ahead or seen + _ROUNDED < self.ahead - _NOISE:
-            self.ahead = seen + _ROUNDED if seen > _NOISE else 0.0
-        self._log(seen)
+        ahead = stamped - self._clock()
+        if ahead + _ROUNDED > self.ahead or ahead + _ROUNDED < self.ahead - _NOISE:
+            self.ahead = ahead + _ROUNDED if ahead > _NOISE else 0.0
+        self._log(ahead)
 
-    def _log(self, seen: float) -> None:
+    def _log(self, ahead: float) -> None:
         """Log once that the clocks differ, and once that they agree again."""
-        apart = abs(seen) > _NOISE + _ROUNDED
+        apart = abs(ahead) > _NOISE + _ROUNDED
         if apart == self._logged:
             return
         self._logged = apart
         if apart:
             hint = "have both machines keep their clocks by NTP"
-            log.warning("clocks differ", url=self._url, ahead_seconds=round(seen), hint=hint)
+            log.warning("clocks differ", url=self._url, ahead_seconds=round(ahead), hint=hint)
         else:
             log.info("clocks agree again", url=self._url)

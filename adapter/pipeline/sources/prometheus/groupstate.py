@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from adapter.figures import listed
+from adapter.figures import join_names
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.answer import QueryAnswer
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
@@ -61,7 +61,7 @@ class GroupState:
             return f"group {group}: a partial answer: {'; '.join(self.warnings[:2])[:300]}"
         return ""
 
-    def succeeded(self, answer: QueryAnswer, now: float) -> None:
+    def note_success(self, answer: QueryAnswer, now: float) -> None:
         """Record a good answer."""
         group, first = self.group.name, not self.last_success
         if answer.warnings != self.warnings:
@@ -76,7 +76,7 @@ class GroupState:
         self.failures, self.last_error, self.reason = 0, "", ""
         self.warnings, self.samples, self.last_success = answer.warnings, samples, now
 
-    def failed(self, error: SourceError) -> None:
+    def note_failure(self, error: SourceError) -> None:
         """Record a round without an answer."""
         self.failures += 1
         self.reason, self.last_error = error.reason, str(error)
@@ -99,6 +99,6 @@ def log_changes(states: Iterable[GroupState]) -> None:
         state.logged = state.reason
     for some in failing.values():
         names = [state.group.name for state in some]
-        log.warning("query failed", groups=listed(names), error=some[0].last_error)
+        log.warning("query failed", groups=join_names(names), error=some[0].last_error)
     if back:
-        log.info("query answered again", groups=listed(back))
+        log.info("query answered again", groups=join_names(back))

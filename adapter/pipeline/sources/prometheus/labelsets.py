@@ -45,7 +45,7 @@ class SeriesMemo:
         last = self.round - 1
         self._answers = {group: its for group, its in self._answers.items() if its.round == last}
 
-    def accepted(self, group: str) -> QueryAnswer | None:
+    def accepted_answer(self, group: str) -> QueryAnswer | None:
         """Return the answer to a group that was handed over in the last round, if there is one."""
         answer = self._answers.get(group)
         return answer if answer is not None and answer.round == self.round - 1 else None
@@ -73,36 +73,36 @@ class SeriesMemo:
         text = raw[start + len(_NAMED) : end]
         rest = raw[:start] + raw[end + 1 :]
         key = hash(rest)  # of SipHash with a secret of the process: nobody can write another text
-        name, known = self._names.get(text), self._new.get(key)
-        if name is not None and known is not None and start >= 0:
-            return known, name  # most series: both texts were checked when they were kept
+        name, label_set = self._names.get(text), self._new.get(key)
+        if name is not None and label_set is not None and start >= 0:
+            return label_set, name  # most series: both texts were checked when they were kept
         usual = start > 0 and raw[start - 1 : start] in _BEFORE_NAME
         if not usual or b"\\" in text or _NAME in rest:
-            return self._spelled(raw)
+            return self._decode_series(raw)
         if name is None:
             name = self._names[text] = text.decode()
         return self._find(key, raw), name
 
-    def _spelled(self, raw: bytes) -> tuple[LabelSet, str]:
+    def _decode_series(self, raw: bytes) -> tuple[LabelSet, str]:
         """Find a series whose text is not written as engines usually do."""
         labels = _labels.decode(raw)
         name = labels.pop("__name__", "")
-        rest = msgspec.json.encode(labels, order="sorted")
-        return self._find(hash(rest), rest), name
+        text = msgspec.json.encode(labels, order="sorted")
+        return self._find(hash(text), text), name
 
     def _find(self, key: int, raw: bytes) -> LabelSet:
-        known = self._new.get(key)
-        if known is None:
-            known = self._old.get(key)
-            if known is None:
+        label_set = self._new.get(key)
+        if label_set is None:
+            label_set = self._old.get(key)
+            if label_set is None:
                 labels = _labels.decode(raw)
                 labels.pop("__name__", None)
                 # Most values are those of other label sets too, which saves half of the memory.
                 labels = dict(zip(labels, map(intern, labels.values()), strict=True))
-                known = LabelSet(key, labels, origin_of(labels))
-            known.round = self.round
-            self._new[known.key] = known
-        return known
+                label_set = LabelSet(key, labels, origin_of(labels))
+            label_set.round = self.round
+            self._new[label_set.key] = label_set
+        return label_set
 
 
 def origin_of(labels: Mapping[str, str]) -> str:
@@ -112,9 +112,9 @@ def origin_of(labels: Mapping[str, str]) -> str:
 
 
 def _address(labels: Mapping[str, str]) -> str:
-    found = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
-    _, colon, port = found.rpartition(":")
+    address = next((labels[key] for key in _ORIGIN_LABELS if labels.get(key)), NO_ORIGIN)
+    _, colon, port = address.rpartition(":")
     if colon and not port.isdigit():
         # Google's managed Prometheus: "<pod>:<port name>", which may exist in several namespaces.
-        return f"{labels.get('namespace', '')}/{found}"
-    return found
+        return f"{labels.get('namespace', '')}/{address}"
+    return address

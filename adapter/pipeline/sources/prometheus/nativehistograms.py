@@ -34,12 +34,12 @@ class NativeHistogram(msgspec.Struct, gc=False):
     """Which bounds are inside, lower bound, upper bound, count."""
 
 
-def own_name(series: str) -> str:
+def native_name(series: str) -> str:
     """Return the name under which a store keeps a series' native histogram; empty if none."""
     return next((series.removesuffix(role) for role in Role if series.endswith(role)), "")
 
 
-def classic(name: str, histogram: NativeHistogram) -> Iterator[tuple[str, str]]:
+def classic_series(name: str, histogram: NativeHistogram) -> Iterator[tuple[str, str]]:
     """Yield the series of a classic histogram, and the text of the number of each.
 
     What was counted beyond the buckets is not a number, and is left out.

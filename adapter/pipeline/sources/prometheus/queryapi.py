@@ -14,7 +14,7 @@ from adapter.pipeline.sources.login.credentials import TlsClient
 from adapter.pipeline.sources.login.port import Anonymous, Outgoing
 from adapter.pipeline.sources.prometheus.engineclock import EngineClock
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
-from adapter.pipeline.sources.prometheus.refusal import refusal, without
+from adapter.pipeline.sources.prometheus.refusal import refusal, withhold_secrets
 
 _HEADERS: Final = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
 _EVALUATED: Final = ("query", "query_range")
@@ -45,7 +45,7 @@ async def _whole(parts: AsyncIterator[bytes], _: float) -> bytes:
     return b"".join([part async for part in parts])
 
 
-async def pausing(parts: AsyncIterator[bytes], limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+async def pause_limit(parts: AsyncIterator[bytes], limit: asyncio.Timeout) -> AsyncIterator[bytes]:
     """Yield the parts, and do not count the time that their reader takes as the engine's."""
     clock = asyncio.get_running_loop().time
     async for part in parts:
@@ -104,7 +104,7 @@ class QueryApi:
         form = {"query": query, "timeout": self._patience}
         if at is not None:
             form["time"] = f"{at:.3f}"
-        return await self._admitted(self._request("query", form), take, read)
+        return await self._send_with_login(self._request("query", form), take, read)
 
     async def fetch(self, path: str, form: Mapping[str, str]) -> bytes:
         """Return the answer of one path of the API; its status is 200.
@@ -116,8 +116,8 @@ class QueryApi:
         Raises:
             as :meth:`ask` does.
         """
-        own = {"timeout": self._patience} if path in _EVALUATED else {}
-        return (await self._admitted(self._request(path, {**form, **own}))).body
+        limits = {"timeout": self._patience} if path in _EVALUATED else {}
+        return (await self._send_with_login(self._request(path, {**form, **limits}))).body
 
     async def series(
         self,
@@ -137,9 +137,9 @@ class QueryApi:
             as :meth:`ask` does.
         """
         form = {"match[]": selector, "start": f"{start:.3f}", "limit": str(most)}
-        return await self._admitted(self._request("series", form), take)
+        return await self._send_with_login(self._request("series", form), take)
 
-    async def _admitted(
+    async def _send_with_login(
         self,
         request: Outgoing,
         take: Take | None = None,
@@ -148,26 +148,26 @@ class QueryApi:
         login = self._login
         shown = await login.headers(request)
         answered = await self._send(request, shown, take, read)
-        if answered.status == 401 and login.refused(shown):
+        if answered.status == 401 and login.note_refusal(shown):
             shown = await login.headers(request)
             answered = await self._send(request, shown, take, read)
         self._shown = shown
         if answered.status != 200:
-            raise refusal(answered.status, without(answered.body, self._secrets(shown)))
+            raise refusal(answered.status, withhold_secrets(answered.body, self._secrets(shown)))
         return answered
 
-    def discreet(self, error: SourceError) -> SourceError:
+    def hide_credentials(self, error: SourceError) -> SourceError:
         """Return the error without the credentials: even an answer 200 may repeat them."""
-        said = str(error)
-        left = without(said.encode(), self._secrets(self._shown)).decode()
-        return error if left == said else SourceError(error.reason, left)
+        text = str(error)
+        left = withhold_secrets(text.encode(), self._secrets(self._shown)).decode()
+        return error if left == text else SourceError(error.reason, left)
 
     def _secrets(self, shown: Mapping[str, str]) -> Iterator[str]:
         """Yield the texts that no log may contain; for ``Authorization`` also without the
         scheme."""
         for value in (*shown.values(), *self._options.headers.values()):
-            scheme, _, rest = value.partition(" ")
-            yield from (value, rest or scheme)
+            scheme, _, secret = value.partition(" ")
+            yield from (value, secret or scheme)
         yield from self._options.params.values()
 
     async def _send(
@@ -177,23 +177,23 @@ class QueryApi:
         take: Take | None,
         read: Reading,
     ) -> Answered:
-        asked = self._http.send(
+        exchange = self._http.send(
             request.method,
             request.url,
             headers={**request.headers, **shown},
             body=request.body,
         )
-        async with asyncio.timeout(self._options.timeout) as limit, asked as response:
-            self._clock.heard(response.headers.get("Date"), response.headers.get("Age"))
+        async with asyncio.timeout(self._options.timeout) as limit, exchange as response:
+            self._clock.note_date(response.headers.get("Date"), response.headers.get("Age"))
             ahead = self._clock.ahead
             parts = body_parts(response, self._options.max_bytes, take)
             consume = read if response.status_code == 200 else _whole
-            body = await consume(pausing(parts, limit), ahead)
+            body = await consume(pause_limit(parts, limit), ahead)
             return Answered(response.status_code, body, ahead)
 
-    def _request(self, path: str, own: Mapping[str, str]) -> Outgoing:
+    def _request(self, path: str, parameters: Mapping[str, str]) -> Outgoing:
         url = self._base + path
-        form = {**self._options.params, **own}
+        form = {**self._options.params, **parameters}
         # Percent signs instead of "+", so that the signed text equals the sent text.
         text = urlencode(form, quote_via=quote, safe="")
         if self._options.method == "GET":

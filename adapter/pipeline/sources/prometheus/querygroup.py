@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from adapter.pipeline.sources.prometheus.nativehistograms import own_name
+from adapter.pipeline.sources.prometheus.nativehistograms import native_name
 
 _SELECTOR = re.compile(
     r"""([A-Za-z_:][\w:]*)?\s*(\{("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|[^{}"'])*\})?\s*(\[\w+\])?"""
@@ -24,19 +24,19 @@ class QueryGroup:
     query: str | None = None
     """PromQL that replaces the selector made from ``series``."""
 
-    def narrowed(self, wanted: Container[str]) -> QueryGroup:
+    def narrow_to(self, wanted: Container[str]) -> QueryGroup:
         """Return the group with those of its series that are wanted; a user's query stays."""
         if self.query is not None:
             return self
-        kept = tuple(name for name in self.series if name in wanted)
-        return self if len(kept) == len(self.series) else replace(self, series=kept)
+        series = tuple(name for name in self.series if name in wanted)
+        return self if len(series) == len(self.series) else replace(self, series=series)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names that the answer may have: also those of native histograms."""
         if self.query is not None:
             return self.series
-        native = filter(None, map(own_name, self.series))
+        native = filter(None, map(native_name, self.series))
         return tuple(dict.fromkeys((*self.series, *native)))
 
     @property

@@ -30,7 +30,7 @@ from adapter.pipeline.sources.prometheus.answer import (
     LATEST,
     LabelSet,
     QueryAnswer,
-    not_json,
+    not_json_error,
     result_of,
     sample_number,
 )
@@ -38,14 +38,14 @@ from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
 from adapter.pipeline.sources.prometheus.nativehistograms import (
     TOTAL,
     NativeHistogram,
-    classic,
+    classic_series,
 )
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.seriesblock import (
     NEXT,
     SeriesBlock,
     SeriesValues,
-    taken_apart,
+    split_series,
 )
 from apiservice.runtime.steps import Steps, at_once
 
@@ -107,7 +107,7 @@ class AnswerReader:
         self._found = QueryAnswer(
             self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
         )
-        before = memo.accepted(group.name)
+        before = memo.accepted_answer(group.name)
         self._before = before
         """The answer of the last round."""
         self._ordered = before if before is not None and not before.repeats else None
@@ -153,23 +153,23 @@ class AnswerReader:
         """
         whole = (self._head or b"") + bytes(self._text)
         self._text.clear()
-        said = result_of(whole)
+        query_result = result_of(whole)
         del whole
-        if said.type not in ("matrix", "vector"):
+        if query_result.type not in ("matrix", "vector"):
             raise SourceError(
                 "result_type",
-                f"the query returns a {said.type[:20]}; it must return a vector or matrix",
+                f"the query returns a {query_result.type[:20]}; it must return a vector or matrix",
             )
-        found = self._found
-        found.warnings, found.partial = said.warnings, said.partial
-        yield from self._add_all(_each(said.result, found.rejects))
+        answer = self._found
+        answer.warnings, answer.partial = query_result.warnings, query_result.partial
+        yield from self._add_all(_decode_each(query_result.result, answer.rejects))
         if self._ordered is not None:
             # Of a series that occurs twice, the last one says which samples are old.
-            if self._index is not None and not (yield from found.has_repeats()):
+            if self._index is not None and not (yield from answer.has_repeats()):
                 yield from self._restore_order(self._ordered)
-            found.like(self._ordered)
-        yield from found.group()
-        return found
+            answer.share_columns(self._ordered)
+        yield from answer.group()
+        return answer
 
     def _open(self) -> None:
         match = _HEAD.match(self._text)
@@ -192,16 +192,16 @@ class AnswerReader:
     def _read(self, text: bytes) -> Steps[None]:
         """Read a block of series."""
         before = self._ordered
-        block = taken_apart(text) if before is not None else None
+        block = split_series(text) if before is not None else None
         if before is None or block is None:
-            yield from self._add_all(self._decoded(b"[%b]" % text))
+            yield from self._add_all(self._decode_series(b"[%b]" % text))
             return
         start, digests = self._place, block.digests
         places: Sequence[int | None] = range(start, start + len(digests))
         if before.digests[start : start + len(digests)] != digests:
-            places = yield from self._located(before, digests)
-            if not block.sound(places):
-                yield from self._add_all(self._decoded(b"[%b]" % text))
+            places = yield from self._locate_series(before, digests)
+            if not block.is_sound(places):
+                yield from self._add_all(self._decode_series(b"[%b]" % text))
                 return
         if places[-1] is not None:
             self._place = places[-1] + 1
@@ -216,14 +216,14 @@ class AnswerReader:
                     yield
         yield
 
-    def _located(self, before: QueryAnswer, digests: array[int]) -> Steps[list[int | None]]:
+    def _locate_series(self, before: QueryAnswer, digests: array[int]) -> Steps[list[int | None]]:
         """Return where series were in the answer before: where they are expected, or nearby.
 
         If most of them are not, the order is another one: VictoriaMetrics answers range selectors
         in any order. Then all places are looked up.
         """
         if self._index is None:
-            places = [self._found_at(digest) for digest in digests]
+            places = [self._find_place(digest) for digest in digests]
             if 2 * places.count(None) <= len(places):
                 return places
             self._index = {}
@@ -250,7 +250,7 @@ class AnswerReader:
                 yield
         if moved:
             order = array("i", [number for number in now if number >= 0]) + rest
-            yield from self._found.reordered(order)
+            yield from self._found.reorder(order)
 
     def _add_block(
         self, before: QueryAnswer, block: SeriesBlock, places: Sequence[int | None]
@@ -263,9 +263,9 @@ class AnswerReader:
         Returns:
             False if they are not such series, and nothing is added.
         """
-        found = self._found
-        known = [place for place in places if place is not None]
-        if len(known) < max(2, len(places)):
+        answer = self._found
+        known_places = [place for place in places if place is not None]
+        if len(known_places) < max(2, len(places)):
             return False
         try:
             newest = [values[-1] for values in block.values]
@@ -277,53 +277,53 @@ class AnswerReader:
         times = [time for time, _ in newest]
         if min(times) < 0 or max(times) > LATEST:
             return False
-        pick = itemgetter(*known)
+        pick = itemgetter(*known_places)
         second = [values[-2][0] if len(values) > 1 else -math.inf for values in block.values]
         if not all(map(le, second, pick(before.times))):
             return False
         sets = pick(before.sets)
         self._memo.keep(sets)
-        found.sets += sets
-        found.names += pick(before.names)
-        found.digests += block.digests
-        found.times.extend(times)
-        found.numbers += numbers
-        found.earlier_ends.extend(repeat(len(found.earlier_times), len(numbers)))
-        found.count += len(numbers)
-        self._at.extend(known)
+        answer.sets += sets
+        answer.names += pick(before.names)
+        answer.digests += block.digests
+        answer.times.extend(times)
+        answer.numbers += numbers
+        answer.earlier_ends.extend(repeat(len(answer.earlier_times), len(numbers)))
+        answer.count += len(numbers)
+        self._at.extend(known_places)
         return True
 
     def _add_same(self, before: QueryAnswer, place: int, digest: int, values: SeriesValues) -> None:
         """Add a series that has a place in the answer before."""
-        labels, own = before.sets[place], before.names[place]
+        labels, name = before.sets[place], before.names[place]
         self._memo.keep((labels,))
         if len(values) > 1:
-            values = _since(values, before.times[place])
-        self._add_values(labels, own, digest, values, place)
+            values = _newer_values(values, before.times[place])
+        self._add_values(labels, name, digest, values, place)
 
     def _add_new(self, text: bytes, digest: int, values: SeriesValues) -> Steps[None]:
         """Add a series with other labels than those in the answer before."""
         try:
-            labels, own = self._memo.series(text)
+            labels, name = self._memo.series(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._found.rejects["bad_series"] += 1
             return
         if len(values) > 1 and self._before is not None:
-            values = _since(values, (yield from self._before.seen(labels, own)))
-        self._add_values(labels, own, digest, values, -1)
+            values = _newer_values(values, (yield from self._before.newest_time(labels, name)))
+        self._add_values(labels, name, digest, values, -1)
 
     def _add_native(self, text: bytes, counted: Sequence[_Histogram]) -> Steps[None]:
         """Add the samples of a native histogram as those of a classic one."""
         try:
-            labels, own = self._memo.series(text)
-            every = bucket_name(own + Role.BUCKET, TOTAL)
+            labels, family = self._memo.series(text)
+            every = bucket_name(family + Role.BUCKET, TOTAL)
             since = -math.inf
             if self._before is not None:
-                since = yield from self._before.seen(labels, every)
-            newer = [one for one in counted if one[0] > since] or counted[-1:]
+                since = yield from self._before.newest_time(labels, every)
+            newer = [point for point in counted if point[0] > since] or counted[-1:]
             samples: dict[str, SeriesValues] = {}
             for time, histogram in newer:
-                for name, number in classic(own, histogram):
+                for name, number in classic_series(family, histogram):
                     samples.setdefault(name, []).append((time, number))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
             self._found.rejects["bad_series"] += 1
@@ -332,7 +332,7 @@ class AnswerReader:
             self._add_values(labels, name, hash((text, name)), values, -1)
         yield
 
-    def _found_at(self, digest: int) -> int | None:
+    def _find_place(self, digest: int) -> int | None:
         """Return where a series was in the answer before; None if it is not near."""
         before, place = self._ordered, self._place
         if before is None:
@@ -344,14 +344,14 @@ class AnswerReader:
         self._place = place + 1
         return place
 
-    def _decoded(self, text: bytes) -> Iterator[_Series]:
+    def _decode_series(self, text: bytes) -> Iterator[_Series]:
         try:
             yield from _labelled.decode(text)
         except (msgspec.ValidationError, UnicodeDecodeError):
             # One of them is malformed. It costs only itself.
-            yield from _each(msgspec.Raw(text), self._found.rejects)
+            yield from _decode_each(msgspec.Raw(text), self._found.rejects)
         except msgspec.DecodeError as error:
-            raise not_json(text, error) from error
+            raise not_json_error(text, error) from error
 
     def _add_all(self, results: Iterator[_Series]) -> Steps[None]:
         for number, result in enumerate(results, 1):
@@ -369,7 +369,7 @@ class AnswerReader:
             return
         digest = hash(text)
         index = self._index
-        place = self._found_at(digest) if index is None else index.get(digest)
+        place = self._find_place(digest) if index is None else index.get(digest)
         some = result.values or ([result.value] if result.value else [])
         values = [(value.time, value.text) for value in some]
         if place is None or self._ordered is None:
@@ -380,7 +380,7 @@ class AnswerReader:
     def _add_values(
         self,
         labels: LabelSet,
-        own: str,
+        written_name: str,
         digest: int,
         values: SeriesValues,
         place: int,
@@ -388,46 +388,46 @@ class AnswerReader:
         """Add the samples of a series.
 
         Args:
-            own: the series' name in the answer.
+            written_name: the series' name in the answer.
             values: those that the last round did not have, and at least the last one.
             place: where the series was in the answer before; -1 if that is not known.
         """
-        found = self._found
-        name = self._name or own  # a query for one series says which it is
+        answer = self._found
+        name = self._name or written_name  # a query for one series says which it is
         if not name:
-            found.rejects["unnamed_series"] += 1
+            answer.rejects["unnamed_series"] += 1
             return
         number = None
         while values and (number := sample_number(*values[-1])) is None:
-            found.rejects["bad_value"] += 1
+            answer.rejects["bad_value"] += 1
             values.pop()
         if number is None:
             return
         for time, text in values[:-1]:
             earlier = sample_number(time, text)
             if earlier is None:
-                found.rejects["bad_value"] += 1
+                answer.rejects["bad_value"] += 1
             else:
-                found.earlier_times.append(time)
-                found.earlier_numbers.append(earlier)
-        found.count += (
-            1 + len(found.earlier_times) - (found.earlier_ends[-1] if found.earlier_ends else 0)
+                answer.earlier_times.append(time)
+                answer.earlier_numbers.append(earlier)
+        answer.count += (
+            1 + len(answer.earlier_times) - (answer.earlier_ends[-1] if answer.earlier_ends else 0)
         )
-        found.earlier_ends.append(len(found.earlier_times))
+        answer.earlier_ends.append(len(answer.earlier_times))
         self._at.append(place)
-        found.sets.append(labels)
-        found.names.append(own)
-        found.digests.append(digest)
-        found.times.append(values[-1][0])
-        found.numbers.append(number)
+        answer.sets.append(labels)
+        answer.names.append(written_name)
+        answer.digests.append(digest)
+        answer.times.append(values[-1][0])
+        answer.numbers.append(number)
 
 
-def _since(values: SeriesValues, seen: float) -> SeriesValues:
-    """Return the values that are newer than ``seen``, and at least the last one."""
-    if values[-2][0] <= seen:  # most series have one new sample in a round
+def _newer_values(values: SeriesValues, since: float) -> SeriesValues:
+    """Return the values that are newer than ``since``, and at least the last one."""
+    if values[-2][0] <= since:  # most series have one new sample in a round
         return values[-1:]
     first = len(values) - 1
-    while first > 0 and values[first - 1][0] > seen:
+    while first > 0 and values[first - 1][0] > since:
         first -= 1
     return values[first:]
 
@@ -439,7 +439,7 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
     return at_once(reader.finish())
 
 
-def _each(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Series]:
+def _decode_each(raw: msgspec.Raw, rejects: Counter[str]) -> Iterator[_Series]:
     """Decode series one by one."""
     try:
         parts = _raw_results.decode(raw)

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.pipeline.sources.errors import SourceError
-from adapter.pipeline.sources.login.tokens import redacted
-from adapter.pipeline.sources.prometheus.answer import error_text, shortened
+from adapter.pipeline.sources.login.tokens import redact_error
+from adapter.pipeline.sources.prometheus.answer import error_text, shorten_text
 from apiservice.runtime.jsontext import UNREADABLE
 
 _PLAIN: Final = re.compile(r"[^<{\x00-\x08]{3,}")
@@ -38,8 +38,8 @@ _HINTS: Final = {
 def refusal(status: int, body: bytes) -> SourceError:
     """Return the error of an answer whose status is not 200."""
     engine = error_text(body)
-    said = engine or _others(body)
-    text = f"HTTP status {status}" + (f": {said}" if said else "")
+    message = engine or _proxy_error_text(body)
+    text = f"HTTP status {status}" + (f": {message}" if message else "")
     if 300 <= status < 400:
         return SourceError("redirect", f"{text}: redirects are not followed; correct the URL")
     if status == 429 or (status >= 500 and status not in _HINTS):
@@ -51,7 +51,7 @@ def refusal(status: int, body: bytes) -> SourceError:
     return SourceError("status", f"{text}; {_HINTS.get(status, _PREFIX)}")
 
 
-def without(body: bytes, secrets: Iterable[str]) -> bytes:
+def withhold_secrets(body: bytes, secrets: Iterable[str]) -> bytes:
     """Return a body without secrets: proxies repeat request headers in their errors.
 
     Args:
@@ -60,12 +60,12 @@ def without(body: bytes, secrets: Iterable[str]) -> bytes:
     for secret in sorted(set(secrets), key=len, reverse=True):
         if len(secret) < _SECRET:
             continue
-        for text in _spelled(secret):
+        for text in _secret_spellings(secret):
             body = body.replace(text, _WITHHELD)
     return body
 
 
-def _spelled(secret: str) -> Iterator[bytes]:
+def _secret_spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as it is, in JSON, in Go's JSON and in a URL."""
     json = in_go = msgspec.json.encode(secret)[1:-1]
     for plain, escaped in _GO.items():
@@ -73,15 +73,15 @@ def _spelled(secret: str) -> Iterator[bytes]:
     yield from (secret.encode(), json, in_go, quote(secret, "").encode())
 
 
-def _others(body: bytes) -> str:
+def _proxy_error_text(body: bytes) -> str:
     """Return the text of an error that is not an engine's, in one line; empty if unreadable."""
     try:
         content = msgspec.json.decode(body)
     except UNREADABLE:
-        text = shortened(body[:_READ].decode("utf-8", "replace"))
-        return redacted(ValueError(text), 400) if _PLAIN.fullmatch(text) else ""
-    found = _message(content)
-    return redacted(ValueError(found)) if found else ""
+        text = shorten_text(body[:_READ].decode("utf-8", "replace"))
+        return redact_error(ValueError(text), 400) if _PLAIN.fullmatch(text) else ""
+    message = _message(content)
+    return redact_error(ValueError(message)) if message else ""
 
 
 def _message(content: Any) -> str:
@@ -92,5 +92,5 @@ def _message(content: Any) -> str:
     inner = content.get("error")
     if isinstance(inner, dict):
         content = inner
-    found = content.get("message", content.get("Message"))
-    return found if isinstance(found, str) else ""
+    message = content.get("message", content.get("Message"))
+    return message if isinstance(message, str) else ""

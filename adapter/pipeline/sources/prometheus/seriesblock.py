@@ -46,7 +46,7 @@ class SeriesBlock(NamedTuple):
     2. There are as many objects as pieces. So each piece has the samples of one object.
     3. The labels of each piece are one JSON value. So the piece with its labels is one object too.
 
-    :func:`taken_apart` checks the first two, and :meth:`sound` the third.
+    :func:`split_series` checks the first two, and :meth:`is_sound` the third.
     """
 
     texts: list[bytes]
@@ -55,7 +55,7 @@ class SeriesBlock(NamedTuple):
     """Hashes of these."""
     values: list[SeriesValues]
 
-    def sound(self, places: Sequence[int | None]) -> bool:
+    def is_sound(self, places: Sequence[int | None]) -> bool:
         """Return whether the text of each series' labels is one JSON value.
 
         That is certain of those in the answer before.
@@ -69,7 +69,7 @@ class SeriesBlock(NamedTuple):
         return True
 
 
-def taken_apart(text: bytes) -> SeriesBlock | None:
+def split_series(text: bytes) -> SeriesBlock | None:
     """Take series apart; None if they are not written as usual, or are not a matrix."""
     if not text.startswith(_BEGIN):
         return None
@@ -82,4 +82,4 @@ def taken_apart(text: bytes) -> SeriesBlock | None:
     texts = [labels for labels, _, _ in cut]
     if len(series) != len(texts):
         return None
-    return SeriesBlock(texts, array("q", map(hash, texts)), [one.values for one in series])
+    return SeriesBlock(texts, array("q", map(hash, texts)), [row.values for row in series])

@@ -25,7 +25,7 @@ import requests
 from adapter.pipeline.sources.errors import SourceError, describe
 from adapter.pipeline.sources.prometheus.answer import (
     QueryResult,
-    not_json,
+    not_json_error,
     result_of,
     sample_number,
 )
@@ -60,7 +60,7 @@ class QueryPort(Protocol):
             SourceError: the store rejected the request, or does not answer.
         """
 
-    def discreet(self, error: SourceError) -> SourceError:
+    def hide_credentials(self, error: SourceError) -> SourceError:
         """Return the error without credentials, which a store may repeat."""
 
     async def close(self) -> None:
@@ -156,9 +156,9 @@ class SeriesReader:
     async def _read(self, ask: Callable[[PrometheusConnect], Any]) -> SeriesAnswer:
         session = _Session(self._store, asyncio.get_running_loop())
         try:
-            return await asyncio.to_thread(_asked, self._store.url, session, ask)
+            return await asyncio.to_thread(_ask_library, self._store.url, session, ask)
         except (SourceError, RequestError, OSError) as error:
-            raise self._store.discreet(describe(error)) from None
+            raise self._store.hide_credentials(describe(error)) from None
         finally:
             session.cancel()
 
@@ -210,21 +210,23 @@ class _Session(requests.Session):
         try:
             body.decode()  # the library would replace what is not UTF-8
         except UnicodeDecodeError as error:
-            raise not_json(body, error) from None
+            raise not_json_error(body, error) from None
         response = requests.Response()
         response.status_code, response.encoding = 200, "utf-8"
         response.raw = io.BytesIO(body)
         return response
 
 
-def _asked(url: str, session: _Session, ask: Callable[[PrometheusConnect], Any]) -> SeriesAnswer:
+def _ask_library(
+    url: str, session: _Session, ask: Callable[[PrometheusConnect], Any]
+) -> SeriesAnswer:
     # Here, because it takes a tenth of a second.
     from prometheus_api_client import PrometheusConnect  # noqa: PLC0415
 
     try:
         rows = ask(PrometheusConnect(url, session=session))
     except (ValueError, RecursionError) as error:
-        raise not_json(b"", error) from None
+        raise not_json_error(b"", error) from None
     result = session.result
     if result is None or result.type not in ("matrix", "vector") or not isinstance(rows, list):
         kind = result.type[:20] if result is not None else "nothing"
@@ -232,17 +234,17 @@ def _asked(url: str, session: _Session, ask: Callable[[PrometheusConnect], Any])
     answer = SeriesAnswer(size=session.size)
     if result.partial:
         answer.partial = "; ".join(result.warnings[:2])[:300] or "the engine says so"
-    known: set[frozenset[tuple[str, str]]] = set()
+    keys: set[frozenset[tuple[str, str]]] = set()
     rows.reverse()
     while rows:  # each is freed once it is read
         series = _series(rows.pop(), answer.left_out)
         if series is None:
             continue
         key = frozenset((*series.labels.items(), ("__name__", series.name)))
-        if key in known:
+        if key in keys:
             answer.left_out["duplicate_series"] += 1
         elif series.points:
-            known.add(key)
+            keys.add(key)
             answer.series.append(series)
     return answer
 
@@ -273,11 +275,11 @@ def _series(row: Any, left_out: Counter[str]) -> QueriedSeries | None:
         if number is not None:
             points.times.append(time)
             points.values.append(number)
-    left_out.update(_counted(histogram=histograms, bad_value=len(samples) - len(points)))
+    left_out.update(_nonzero_counts(histogram=histograms, bad_value=len(samples) - len(points)))
     name = decoded.metric.pop("__name__", "")
     return QueriedSeries(name, decoded.metric, points)
 
 
-def _counted(**counts: int) -> dict[str, int]:
+def _nonzero_counts(**counts: int) -> dict[str, int]:
     """Return the counts that are not 0: every reason that an answer names has occurred."""
     return {reason: count for reason, count in counts.items() if count}

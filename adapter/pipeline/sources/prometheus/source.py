@@ -21,7 +21,7 @@ from adapter.pipeline.sources.prometheus.answer import QueryAnswer
 from adapter.pipeline.sources.prometheus.groupstate import GroupState, log_changes
 from adapter.pipeline.sources.prometheus.labelsets import NO_ORIGIN, SeriesMemo
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
-from adapter.pipeline.sources.prometheus.queryapi import QueryApi, pausing
+from adapter.pipeline.sources.prometheus.queryapi import QueryApi, pause_limit
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.reader import AnswerReader
 from adapter.pipeline.sources.prometheus.retries import attempts
@@ -97,16 +97,16 @@ class PrometheusSource:
     def problem(self, now: float) -> str | None:
         """Return why there is no fresh data, or None if at least one group has a recent answer."""
         if now - self.last_success <= 3 * self._options.interval + self._options.timeout:
-            return self._nothing_in_it()
+            return self._explain_empty()
         errors = {state.last_error for state in self.groups if state.last_error}
         return f"{self._api.url}: {next(iter(errors), 'no answer yet')}"
 
-    def _nothing_in_it(self) -> str | None:
+    def _explain_empty(self) -> str | None:
         """Return why good answers contain no samples, if they show the reason."""
         if any(state.samples for state in self.groups):
             return None
-        said = (state.complaint for state in self.groups)
-        return next((f"{self._api.url}: {text}" for text in said if text), None)
+        complaints = (state.complaint for state in self.groups)
+        return next((f"{self._api.url}: {text}" for text in complaints if text), None)
 
     async def run(self) -> None:
         """Query until cancelled, then close every connection."""
@@ -145,7 +145,7 @@ class PrometheusSource:
         """Choose the groups with a wanted series, and write their queries."""
         self.groups = []
         for whole in self._every:
-            group = whole if self._wanted is None else whole.narrowed(self._wanted)
+            group = whole if self._wanted is None else whole.narrow_to(self._wanted)
             if group.query is None and not group.series:
                 self._states.pop(whole.name, None)
                 continue
@@ -177,14 +177,14 @@ class PrometheusSource:
             self._pages.forget(origin)
         self._origins = set(origins)
         for origin in origins:
-            await self._turns.run(self._handed_over(origin, answers, now, rejects))
+            await self._turns.run(self._hand_over(origin, answers, now, rejects))
             # Series that could not be read have no origin: count them once, with the first result.
             rejects = Counter()
         for answer in answers:
             answer.forget_earlier()
         self.settled = True
 
-    def _handed_over(
+    def _hand_over(
         self, origin: str, answers: Sequence[QueryAnswer], now: float, rejects: Counter[str]
     ) -> Steps[None]:
         samples = yield from self._pages.of(origin, answers)
@@ -196,55 +196,55 @@ class PrometheusSource:
         budget = max(self._options.interval, self._options.timeout)
         try:
             async with asyncio.timeout(budget) as limit, self._parallel:
-                answer = await self._retrying(state, limit)
+                answer = await self._query_with_retries(state, limit)
         except TimeoutError:  # of the round: the timeout of a single try is a SourceError
             self.failures["timeout"] += 1
-            state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
+            state.note_failure(SourceError("timeout", f"no answer within the round's {budget:g} s"))
             return QueryAnswer(partial=True)
         except Exception as error:  # one group must not end the others
-            state.failed(describe(error))
+            state.note_failure(describe(error))
             return QueryAnswer(partial=True)
         finally:
             self.durations.observe(loop.time() - began)
         self.last_success = self._clock()
         self.warnings += bool(answer.warnings)
-        state.succeeded(answer, self.last_success)
+        state.note_success(answer, self.last_success)
         return answer
 
-    async def _retrying(self, state: GroupState, limit: asyncio.Timeout) -> QueryAnswer:
+    async def _query_with_retries(self, state: GroupState, limit: asyncio.Timeout) -> QueryAnswer:
         return await attempts(self._options.retries)(self._query, state, limit)
 
     async def _query(self, state: GroupState, limit: asyncio.Timeout) -> QueryAnswer:
         state.queries += 1
         read: list[QueryAnswer] = []
 
-        async def taken(parts: AsyncIterator[bytes], ahead: float) -> bytes:
+        async def read_answer(parts: AsyncIterator[bytes], ahead: float) -> bytes:
             reader = AnswerReader(self._memo, state.group, ahead)
-            async for part in pausing(parts, limit):
+            async for part in pause_limit(parts, limit):
                 await self._turns.run(reader.feed(part))
             read.append(await self._turns.run(reader.finish()))
             return b""
 
         try:
-            await self._api.ask(state.query, read=taken)
-            return _whole_or_separate(read[0], state.group)
+            await self._api.ask(state.query, read=read_answer)
+            return _check_whole(read[0], state.group)
         except Exception as error:
-            raise self._failed(error) from None
+            raise self._count_failure(error) from None
 
-    def _failed(self, error: Exception) -> SourceError:
+    def _count_failure(self, error: Exception) -> SourceError:
         """Count a failure, and return its error. No frame of its traceback keeps it."""
-        cause = self._api.discreet(describe(error))
+        cause = self._api.hide_credentials(describe(error))
         self.failures[cause.reason] += 1
         return cause
 
 
-def _whole_or_separate(answer: QueryAnswer, group: QueryGroup) -> QueryAnswer:
+def _check_whole(answer: QueryAnswer, group: QueryGroup) -> QueryAnswer:
     """Return the answer; raise SourceError for values aggregated from a part of the series."""
     if answer.partial and group.combines:
-        said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
+        reason = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
         raise SourceError(
             "partial",
-            f"a partial answer ({said}): values aggregated from it would be wrong; repair the "
+            f"a partial answer ({reason}): values aggregated from it would be wrong; repair the "
             "store",
         )
     return answer

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from adapter.pipeline.exposition.pagelayout import LayoutSamples, shared
+from adapter.pipeline.exposition.pagelayout import LayoutSamples, share_equal
 from adapter.pipeline.exposition.samples import Sample
 from adapter.pipeline.sources.prometheus.answer import QueryAnswer
 from apiservice.runtime.steps import Steps
@@ -45,16 +45,16 @@ class SampleLayout:
         place_of = {address: place for place, address in enumerate(sets)}
         self.sets = tuple(sets.values())
         """The distinct label sets."""
-        self._set_of = shared(tuple(place_of[id(sample.labels)] for sample in samples))
+        self._set_of = share_equal(tuple(place_of[id(sample.labels)] for sample in samples))
         """The label set of each sample, as an index."""
-        self._names = shared(tuple(sample.name for sample in samples))
+        self._names = share_equal(tuple(sample.name for sample in samples))
 
     def samples(self, rows: Sequence[tuple[float, Sequence[float]]]) -> list[Sample]:
         """Return the samples of times, each with a number of each series, the oldest first."""
         labels = map(self.sets.__getitem__, self._set_of)
         return [
-            Sample(*named, numbers[place], time)
-            for place, named in enumerate(zip(self._names, labels, strict=True))
+            Sample(*series, numbers[place], time)
+            for place, series in enumerate(zip(self._names, labels, strict=True))
             for time, numbers in rows
         ]
 
@@ -90,19 +90,19 @@ class StoredPages:
         """
         # The layout has the label sets of the last round. After another result, those of now may be
         # other objects, which are identified again.
-        known = self._known.pop(origin, None)
+        series = self._known.pop(origin, None)
         page = _page(origin, answers)
         if page is None:
-            return (yield from _joined(origin, answers))
-        if known is None or not known.is_of(page):
+            return (yield from _join_samples(origin, answers))
+        if series is None or not series.is_of(page):
             newest: list[Sample] = []
             for answer in answers:
                 newest += yield from answer.newest_of(origin)
-            known = _Known(page.digest, SampleLayout(newest))
-        self._known[origin] = known
+            series = _Known(page.digest, SampleLayout(newest))
+        self._known[origin] = series
         *earlier, (time, numbers) = page.rows
-        make = partial(known.layout.samples, page.rows)
-        return LayoutSamples(known.layout, numbers, time, make, earlier)
+        make = partial(series.layout.samples, page.rows)
+        return LayoutSamples(series.layout, numbers, time, make, earlier)
 
 
 class _Page(NamedTuple):
@@ -168,7 +168,7 @@ def _rows(
     return times, [*rows, array("d", map(answer.numbers.__getitem__, places))]
 
 
-def _joined(origin: str, answers: Sequence[QueryAnswer]) -> Steps[list[Sample]]:
+def _join_samples(origin: str, answers: Sequence[QueryAnswer]) -> Steps[list[Sample]]:
     """Return an exporter's samples of any times, in steps."""
     samples: list[Sample] = []
     for answer in answers:

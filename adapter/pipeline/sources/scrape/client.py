@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from adapter.pipeline.exposition.limits import EXPORTER
-from adapter.pipeline.sources.body import Take, decoded, decoded_parts
-from adapter.pipeline.sources.errors import SourceError, unreachable
+from adapter.pipeline.sources.body import Take, decode_body, decode_parts
+from adapter.pipeline.sources.errors import SourceError, connection_error
 from adapter.pipeline.sources.scrape.connection import (
     PageConnection,
     StaleError,
@@ -32,9 +32,9 @@ from adapter.pipeline.sources.scrape.pageaccess import PageAccess, PageKeys
 from adapter.pipeline.sources.scrape.refusal import (
     READ,
     SPEAKS_TLS,
-    refused,
+    refusal,
     speaks_tls,
-    untrusted,
+    tls_failure,
 )
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from apiservice.runtime.names import lookups
@@ -150,13 +150,13 @@ class PageClient:
         if not self._connected:
             raise RuntimeError("not connected: fetch within connected()")
         address = _address(target.url)
-        most = self._large.most(limit) if target.serves else limit
+        most = self._large.largest_page(limit) if target.serves else limit
         ask = _Ask(target.namespace, limit, most, lines, take)
         sent = "" if target.serves else self._keys.authorization(target.access)
-        kept = self._kept.pop(target.url, None)
-        if kept is not None:
+        idle = self._kept.pop(target.url, None)
+        if idle is not None:
             try:
-                return await self._exchange(kept[0], target, sent, ask)
+                return await self._exchange(idle[0], target, sent, ask)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
         connection = await self._connect(target, address)
@@ -173,8 +173,8 @@ class PageClient:
             await connection.ask(_request(target, sent), ask.most + ask.most // 4 + _HEAD)
             if connection.status != 200:
                 location = connection.headers.get(b"location", b"").decode("latin-1")
-                body = await _beginning(connection)
-                raise refused(target, connection.status, location, body, sent)
+                body = await _read_beginning(connection)
+                raise refusal(target, connection.status, location, body, sent)
             body = await self._body(connection, ask)
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)
@@ -204,9 +204,9 @@ class PageClient:
 
     def drop(self, url: str) -> None:
         """Close the idle connection of a target, if there is one."""
-        kept = self._kept.pop(url, None)
-        if kept is not None:
-            kept[0].close()
+        idle = self._kept.pop(url, None)
+        if idle is not None:
+            idle[0].close()
 
     async def _answers_tls(self, address: _Address) -> bool:
         """Return whether a port that was asked over plain HTTP takes a TLS handshake."""
@@ -231,8 +231,8 @@ class PageClient:
                 await ask.take(length)
             return await connection.whole()
         if ask.most == ask.limit:
-            return await decoded(connection.body(), encoding, ask.limit, length, ask.take)
-        parts = decoded_parts(connection.body(), encoding, ask.most, length, ask.take_kept)
+            return await decode_body(connection.body(), encoding, ask.limit, length, ask.take)
+        parts = decode_parts(connection.body(), encoding, ask.most, length, ask.take_kept)
         return await self._large.read(parts, ask.limit, ask.lines, ask.namespace)
 
     async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
@@ -241,8 +241,8 @@ class PageClient:
         try:
             connection = await self._open(address, context, name)
         except (OSError, ssl.SSLError) as error:
-            failed = untrusted(target, error) if address.tls else None
-            raise failed or unreachable(address.host, address.port, error) from error
+            failed = tls_failure(target, error) if address.tls else None
+            raise failed or connection_error(address.host, address.port, error) from error
         return connection
 
     async def _open(
@@ -276,15 +276,15 @@ def _request(target: ScrapeTarget, sent: str) -> bytes:
     return _address(target.url).request + more.encode() + b"\r\n"
 
 
-async def _beginning(connection: PageConnection) -> bytes:
+async def _read_beginning(connection: PageConnection) -> bytes:
     """Return the beginning of a body that is not a page; what cannot be read is left out."""
-    found = b""
+    beginning = b""
     with suppress(SourceError):
         async for part in connection.body():
-            found += part[:READ]
-            if len(found) >= READ:
+            beginning += part[:READ]
+            if len(beginning) >= READ:
                 break
-    return found[:READ]
+    return beginning[:READ]
 
 
 @lru_cache(maxsize=8192)

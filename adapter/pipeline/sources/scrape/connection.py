@@ -204,15 +204,15 @@ class PageConnection(asyncio.Protocol):
         self._transport = None
         del self._parser
         if not self._done and self._error is None:
-            self._ended(exc)
+            self._note_end(exc)
         self._wake()
 
-    def _ended(self, exc: Exception | None) -> None:
+    def _note_end(self, exc: Exception | None) -> None:
         if not self._heard and self._asked > 1:
             self._error = StaleError()
         elif not self._heard:
-            said = f": {exc}" if exc else ""
-            self._error = UnansweredError("connect", f"the server closed the connection{said}")
+            detail = f": {exc}" if exc else ""
+            self._error = UnansweredError("connect", f"the server closed the connection{detail}")
         elif self._headed and exc is None and self._until_close:
             self._done, self._reusable = True, False
         else:

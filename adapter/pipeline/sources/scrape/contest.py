@@ -33,7 +33,7 @@ class ExporterContest:
 
     def note(self, target: ScrapeTarget, samples: Sequence[Sample]) -> None:
         """Note the samples of a page. This may end the scraping of its target."""
-        if target.serves or target.pod is None or not self._targets.contested(target.pod):
+        if target.serves or target.pod is None or not self._targets.is_contested(target.pod):
             return
         names_pods = _name_pods(samples)
         if names_pods or self._hold_gpus(target.node):

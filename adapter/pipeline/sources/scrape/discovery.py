@@ -139,13 +139,15 @@ _PROBLEMS: Final = {
 }
 
 
-def selected(pods: Iterable[Pod], rules: Sequence[DiscoveryRule]) -> Mapping[PodRef, ScrapeTarget]:
+def select_exporters(
+    pods: Iterable[Pod], rules: Sequence[DiscoveryRule]
+) -> Mapping[PodRef, ScrapeTarget]:
     """Return the exporters among these pods that are scraped, as a new process would choose."""
-    found: dict[PodRef, ScrapeTarget] = {}
+    exporters: dict[PodRef, ScrapeTarget] = {}
 
     def add(target: ScrapeTarget) -> None:
         if target.pod is not None:
-            found[target.pod] = target
+            exporters[target.pod] = target
 
     selection = ExporterSelection(add, lambda _: None, lambda *_: None)
     for pod in pods:
@@ -154,14 +156,14 @@ def selected(pods: Iterable[Pod], rules: Sequence[DiscoveryRule]) -> Mapping[Pod
         if rule and isinstance(page, ScrapeTarget):
             selection.change(pod.ref, _exporter_pod(pod, rule, page))
     selection.decide()
-    return found
+    return exporters
 
 
 def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     if pod.phase != "Running" or pod.deleting or not pod.ip:
         return None
-    named = (port.port for port in pod.ports if port.name == rule.port)
-    port = rule.port if isinstance(rule.port, int) else next(named, rule.fallback)
+    ports = (port.port for port in pod.ports if port.name == rule.port)
+    port = rule.port if isinstance(rule.port, int) else next(ports, rule.fallback)
     missing = Unscrapable(
         "no_port",
         f"rule {rule.name}: no container port is named {rule.port!r}: set its number in "
@@ -171,7 +173,7 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
     if rule.namespace is None and names_address(words):
         # Anyone who may create pods may write such a pod, and choose what receives the request.
         access = access.without_credentials()
-    found = page_address(
+    address = page_address(
         pod,
         words,
         scheme=rule.scheme,
@@ -179,15 +181,15 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
         path=rule.path,
         access=access,
     )
-    if isinstance(found, Unscrapable):
-        return found
+    if isinstance(address, Unscrapable):
+        return address
     return ScrapeTarget(
-        found.url,
+        address.url,
         node=pod.node,
         pod=pod.ref,
         uid=pod.uid,
         rule=rule.name,
-        access=found.access,
+        access=address.access,
     )
 
 
@@ -240,9 +242,9 @@ class ScrapeTargets:
         """Begin to choose among exporters' pods, because all existing pods are now known."""
         self._selection.decide()
 
-    def contested(self, pod: PodRef) -> bool:
-        """See :meth:`ExporterSelection.contested`."""
-        return self._selection.contested(pod)
+    def is_contested(self, pod: PodRef) -> bool:
+        """See :meth:`ExporterSelection.is_contested`."""
+        return self._selection.is_contested(pod)
 
     def note_page(self, pod: PodRef, *, names_pods: bool) -> None:
         """See :meth:`ExporterSelection.note_page`."""

@@ -42,7 +42,7 @@ class LargePages:
         self._wanted = wanted
         self._turn = asyncio.Lock()
 
-    def most(self, limit: int) -> int:
+    def largest_page(self, limit: int) -> int:
         """Return the largest page in bytes.
 
         Args:

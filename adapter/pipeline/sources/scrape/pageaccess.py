@@ -50,20 +50,20 @@ class PageKeys:
     Args:
         ca_file: CA of pages without one of their own; None trusts the system's CAs.
         token_file: bearer token for exporters without credentials of their own.
-        known: how pages are reached according to the settings.
+        accesses: how pages are reached according to the settings.
 
     Raises:
         CredentialError: a file cannot be used.
     """
 
     def __init__(
-        self, ca_file: Path | None, token_file: Path | None, known: Iterable[PageAccess]
+        self, ca_file: Path | None, token_file: Path | None, accesses: Iterable[PageAccess]
     ) -> None:
         self._ca_file = ca_file
         self._contexts: dict[tuple[Path | None, bool], TlsClient] = {}
         self._secrets: dict[Path, SecretFile] = {}
         self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
-        for access in (DEFAULT, *known):
+        for access in (DEFAULT, *accesses):
             self.context(access)
             self.authorization(access)
 

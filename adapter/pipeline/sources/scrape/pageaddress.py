@@ -67,7 +67,7 @@ def page_address(
     if name and not _SERVER_NAME.fullmatch(name):
         return Unscrapable("bad_server_name", f"server-name {name[:60]!r}: write a host name")
     if words.get("port"):
-        port = _said_port(pod, words["port"])
+        port = _parse_port(pod, words["port"])
     if isinstance(port, Unscrapable):
         return port
     skips = words.get("insecure-skip-verify", "").lower() == "true"
@@ -85,12 +85,12 @@ def no_port(pod: Pod) -> Unscrapable:
     )
 
 
-def _said_port(pod: Pod, said: str) -> int | Unscrapable:
-    if said.isascii() and said.isdigit() and len(said) <= 5 and 1 <= int(said) <= 65535:
-        return int(said)
-    if _PORT_NAME.fullmatch(said) and not said.isdigit():
-        named = next((port.port for port in pod.ports if port.name == said), None)
-        if named is not None:
-            return named
-    wrong = f"port {said[:20]!r}: write 1-65535 or the name of a container port"
+def _parse_port(pod: Pod, text: str) -> int | Unscrapable:
+    if text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535:
+        return int(text)
+    if _PORT_NAME.fullmatch(text) and not text.isdigit():
+        number = next((port.port for port in pod.ports if port.name == text), None)
+        if number is not None:
+            return number
+    wrong = f"port {text[:20]!r}: write 1-65535 or the name of a container port"
     return Unscrapable("bad_port", wrong)

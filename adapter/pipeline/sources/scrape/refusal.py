@@ -38,7 +38,7 @@ def setting(target: ScrapeTarget) -> str:
     return f"a rule of source.scrape.exporters (rule {target.rule} finds it)"
 
 
-def refused(
+def refusal(
     target: ScrapeTarget, status: int, location: str, body: bytes, sent: str
 ) -> SourceError:
     """Return the error of an answer whose status is not 200.
@@ -53,10 +53,10 @@ def refused(
     text, where = f"HTTP status {status}", setting(target)
     if 300 <= status < 400:
         return SourceError("redirect", f"{text} {_redirect(target, location, where)}")
-    if status == 400 and any(said in body for said in _PLAIN_ON_TLS):
+    if status == 400 and any(phrase in body for phrase in _PLAIN_ON_TLS):
         return SourceError(SPEAKS_TLS, f"{text}: {speaks_tls(target)}")
     if status in (401, 403):
-        return SourceError(DENIED, f"{text}: {_denied(target, status, sent, where)}")
+        return SourceError(DENIED, f"{text}: {_explain_denial(target, status, sent, where)}")
     if status == 404:
         path = urlsplit(target.url).path or "/"
         return SourceError(NO_PAGE, f"{text}: it has no page at {path}; set path in {where}")
@@ -74,7 +74,7 @@ def use_scheme(target: ScrapeTarget, scheme: str) -> str:
     return f"{what} in {setting(target)}"
 
 
-def untrusted(target: ScrapeTarget, error: OSError) -> SourceError | None:
+def tls_failure(target: ScrapeTarget, error: OSError) -> SourceError | None:
     """Return the error of a failed TLS handshake; None if the connection failed before it."""
     where = setting(target)
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -97,21 +97,21 @@ def _redirect(target: ScrapeTarget, location: str, where: str) -> str:
     shown = "".join(sign for sign in location[:200] if sign.isprintable() and sign != " ")
     if not shown:
         return f"redirects to another page, and redirects are not followed; set path in {where}"
-    own, to = urlsplit(target.url), urlsplit(shown)
+    page, to = urlsplit(target.url), urlsplit(shown)
     text = f"redirects to {shown}, and redirects are not followed"
-    if to.hostname not in (None, own.hostname):
+    if to.hostname not in (None, page.hostname):
         return f"{text}; correct the address in {where}"
     fixes = []
-    if to.scheme not in ("", own.scheme):
+    if to.scheme not in ("", page.scheme):
         fixes.append(f"scheme: {to.scheme}")
-    if to.port not in (None, own.port):
+    if to.port not in (None, page.port):
         fixes.append(f"port: {to.port}")
-    if to.path and to.path != own.path:
+    if to.path and to.path != page.path:
         fixes.append(f"path: {to.path}")
     return f"{text}; set {', '.join(fixes) or 'path'} in {where}"
 
 
-def _denied(target: ScrapeTarget, status: int, sent: str, where: str) -> str:
+def _explain_denial(target: ScrapeTarget, status: int, sent: str, where: str) -> str:
     if target.serves:
         return (
             "the page needs credentials, and the adapter sends none to a server page; serve the "

@@ -137,12 +137,12 @@ class ScrapeLimits:
     def _of(self, namespace: str) -> asyncio.Semaphore | None:
         if self._of_one_namespace is None:
             return None
-        found = self._namespaces.get(namespace)
-        if found is None:
-            found = self._namespaces[namespace] = asyncio.Semaphore(self._of_one_namespace)
-        return found
+        semaphore = self._namespaces.get(namespace)
+        if semaphore is None:
+            semaphore = self._namespaces[namespace] = asyncio.Semaphore(self._of_one_namespace)
+        return semaphore
 
-    def reading(self, size: int) -> asyncio.Lock:
+    def reading_lock(self, size: int) -> asyncio.Lock:
         """Return the lock to hold while a page of ``size`` bytes is parsed and ingested.
 
         One large page and one small page are processed at a time. A page that is parsed and not yet

@@ -119,7 +119,7 @@ class ExporterSelection:
         """Exporter's pod and UID, of those whose last page named pods."""
         self._deciding = False
 
-    def contested(self, pod: PodRef) -> bool:
+    def is_contested(self, pod: PodRef) -> bool:
         """Return whether an exporter is scraped instead of another one of its kind."""
         exporter = self._pods.get(pod)
         node = None if exporter is None else self._nodes.get(exporter.node)

@@ -52,8 +52,8 @@ class ServerPages:
 
     def of(self, pod: Pod) -> ScrapeTarget | Unscrapable | None:
         """Return the pod's first page; None if it has none or cannot be scraped now."""
-        found = self.all_of(pod)
-        return found if isinstance(found, Unscrapable) else next(iter(found), None)
+        targets = self.all_of(pod)
+        return targets if isinstance(targets, Unscrapable) else next(iter(targets), None)
 
     def all_of(self, pod: Pod) -> Sequence[ScrapeTarget] | Unscrapable:
         """Return the pages of the pod's servers, one for each port that it names.
@@ -64,7 +64,7 @@ class ServerPages:
         if words is None:
             return ()
         pages: list[ScrapeTarget] = []
-        for port in _said_ports(words.get("port", "")):
+        for port in _parse_ports(words.get("port", "")):
             page = self._page(pod, {**words, "port": port})
             if isinstance(page, Unscrapable):
                 return page
@@ -81,17 +81,17 @@ class ServerPages:
             return None
         if self.namespaces and pod.ref.namespace not in self.namespaces:
             return None
-        words = next(self._asked(pod), None)
-        return {} if words is None and self._selected(pod) else words
+        words = next(self._opt_ins(pod), None)
+        return {} if words is None and self._is_selected(pod) else words
 
-    def _asked(self, pod: Pod) -> Iterator[Mapping[str, str]]:
+    def _opt_ins(self, pod: Pod) -> Iterator[Mapping[str, str]]:
         prefixes = (PREFIX, WELL_KNOWN) if self.well_known else (PREFIX,)
         for prefix in prefixes:
             words = words_under(pod, prefix)
             if says_yes(words):
                 yield words
 
-    def _selected(self, pod: Pod) -> bool:
+    def _is_selected(self, pod: Pod) -> bool:
         if words_under(pod, PREFIX).get("scrape"):
             return False  # the pod opts out
         if self.selector is not None:
@@ -99,7 +99,7 @@ class ServerPages:
         return any(port.name in self.port_names for port in pod.ports)
 
     def _page(self, pod: Pod, words: Mapping[str, str]) -> ScrapeTarget | Unscrapable:
-        found = page_address(
+        address = page_address(
             pod,
             words,
             scheme=self.scheme,
@@ -107,27 +107,27 @@ class ServerPages:
             path=self.path,
             access=self.access,
         )
-        if isinstance(found, Unscrapable):
-            return found
+        if isinstance(address, Unscrapable):
+            return address
         return ScrapeTarget(
-            found.url, pod.node, pod.ref, pod.uid, RULE, serves=True, access=found.access
+            address.url, pod.node, pod.ref, pod.uid, RULE, serves=True, access=address.access
         )
 
     def _port(self, pod: Pod) -> int | Unscrapable:
-        named = [port.port for port in pod.ports if port.name in self.port_names]
-        if named or self.port is not None:
-            return named[0] if named else self.port or 0
+        ports = [port.port for port in pod.ports if port.name in self.port_names]
+        if ports or self.port is not None:
+            return ports[0] if ports else self.port or 0
         return pod.ports[0].port if len(pod.ports) == 1 else no_port(pod)
 
 
-def _said_ports(said: str) -> Iterator[str]:
+def _parse_ports(text: str) -> Iterator[str]:
     """Yield each port of a list such as ``8000,8002-8004``; what is not a range as it is written.
 
     At most one more than are allowed.
     """
-    for part in islice(said.split(","), MOST_PORTS + 1):
+    for part in islice(text.split(","), MOST_PORTS + 1):
         span = _SPAN.fullmatch(part.strip())
         first, last = (int(span[1]), int(span[2])) if span is not None else (1, 0)
         if first > last:
-            yield part.strip() or said  # an empty part is wrong, unless nothing is said
+            yield part.strip() or text  # an empty part is wrong, unless nothing is said
         yield from map(str, range(first, min(last, first + MOST_PORTS) + 1))

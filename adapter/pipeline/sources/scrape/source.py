@@ -21,7 +21,7 @@ from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.readpages import PageState
 from adapter.pipeline.exposition.limits import EXPORTER, SERVER
-from adapter.pipeline.exposition.page import LabelMemo, Page, parsing
+from adapter.pipeline.exposition.page import LabelMemo, Page, parse_in_steps
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.pipeline.exposition.seriesnames import series_names
 from adapter.pipeline.sources.byteroom import HeldBytes
@@ -194,7 +194,7 @@ class ScrapeSource:
             f"e.g. {worst.target.url}: {worst.last_error}"
         )
 
-    def overdue(self, now: float) -> int:
+    def count_overdue(self, now: float) -> int:
         """Return the number of targets whose due scrape has not begun: no place was free."""
         late = now - max(_LATE, 2 * self._options.interval) - self._options.timeout
         return sum(1 for state in self.states.values() if state.due < late)
@@ -288,11 +288,11 @@ class ScrapeSource:
                 body = await self._pages.fetch(
                     state.target, room.max_bytes, hold.take, room.limits.lines
                 )
-            async with room.reading(len(body)):
+            async with room.reading_lock(len(body)):
                 samples = await self._turns.run(self._intake(body, started, memo, state, room))
             self._contest.note(state.target, samples)
         except Exception as error:  # one exporter must not end the others
-            self._failed(state, describe(error), room)
+            self._note_failure(state, describe(error), room)
         self.durations.observe(max(0.0, self._clock() - started))
 
     def _intake(
@@ -331,13 +331,15 @@ class ScrapeSource:
         if reserved != limits.held:
             limits = replace(limits, held=reserved)
         try:
-            page = yield from parsing(body, time=started, memo=memo, wanted=wanted, limits=limits)
+            page = yield from parse_in_steps(
+                body, time=started, memo=memo, wanted=wanted, limits=limits
+            )
             state.held = state.held if page.abandoned else page.held
         finally:
             room.labels.release(namespace, reserved, state.held)
         return page
 
-    def _failed(self, state: TargetState, error: SourceError, room: ScrapeLimits) -> None:
+    def _note_failure(self, state: TargetState, error: SourceError, room: ScrapeLimits) -> None:
         if error.reason in ("too_large", "too_costly"):
             error = SourceError(error.reason, f"{error}; raise {room.setting}")
         self.failures[error.reason] += 1
@@ -363,7 +365,7 @@ def _check(page: Page, body: bytes) -> None:
         )
     if not page.samples:
         left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
-        said = f"; lines left out: {left_out}" if left_out else ""
+        detail = f"; lines left out: {left_out}" if left_out else ""
         program = looks_like(series_names(body))
-        said += f"; it looks like {program}" if program else ""
-        raise SourceError(EMPTY, f"the page has no series that the catalogue contains{said}")
+        detail += f"; it looks like {program}" if program else ""
+        raise SourceError(EMPTY, f"the page has no series that the catalogue contains{detail}")

@@ -37,7 +37,7 @@ _ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", 
 
 
 @check("GMA004", CheckSection.CLUSTER, "the adapter's APIServices are registered")
-def unregistered(facts: Facts) -> Iterator[Finding]:
+def unregistered_apis(facts: Facts) -> Iterator[Finding]:
     """The HPA controller asks for `custom.metrics.k8s.io/v1beta2`, and for `v1beta1` if that is
     missing.
 
@@ -46,7 +46,7 @@ def unregistered(facts: Facts) -> Iterator[Finding]:
     release = facts.release.read()
     if release is None:
         raise NotApplicableError("the adapter is not installed")
-    names = {each.metadata.name for each in facts.apiservices.read()}
+    names = {apiservice.metadata.name for apiservice in facts.apiservices.read()}
     for version in ("v1beta2", "v1beta1"):
         name = f"{version}.{CUSTOM}"
         if name not in names:
@@ -61,62 +61,66 @@ def unregistered(facts: Facts) -> Iterator[Finding]:
 
 
 @check("GMA005", CheckSection.CLUSTER, "no other program serves the custom metrics API")
-def taken(facts: Facts) -> Iterator[Finding]:
+def taken_custom_api(facts: Facts) -> Iterator[Finding]:
     """A cluster has one server of `custom.metrics.k8s.io`. If another program has it, the chart
     refuses to be installed.
 
     Let the adapter ask the other program for its metrics (`docs/delegation.md`), or take over
     prometheus-adapter's rules and remove it (`docs/migrate-from-prometheus-adapter.md`).
     """
-    for each in facts.apiservices.read():
-        if each.spec.group != CUSTOM or each.spec.service is None or is_ours(facts, each):
+    for apiservice in facts.apiservices.read():
+        if (
+            apiservice.spec.group != CUSTOM
+            or apiservice.spec.service is None
+            or is_ours(facts, apiservice)
+        ):
             continue
-        service = each.spec.service
-        known = is_delegate(facts, each)
+        service = apiservice.spec.service
+        delegated = is_delegate(facts, apiservice)
         yield Finding(
-            f"apiservice {each.metadata.name}",
+            f"apiservice {apiservice.metadata.name}",
             f"belongs to Service {service.namespace}/{service.name}, so HPAs ask that program",
             "it is a delegate: point the APIService to the adapter (docs/delegation.md)"
-            if known
+            if delegated
             else TWO_WAYS,
-            f"kubectl get apiservice {each.metadata.name} -o yaml",
-            Severity.WARNING if known or facts.release.value is None else Severity.ERROR,
+            f"kubectl get apiservice {apiservice.metadata.name} -o yaml",
+            Severity.WARNING if delegated or facts.release.value is None else Severity.ERROR,
         )
 
 
-def is_delegate(facts: Facts, each: ApiService) -> bool:
+def is_delegate(facts: Facts, apiservice: ApiService) -> bool:
     """Return whether the adapter asks the program that an APIService names."""
-    service = each.spec.service
-    named = (service.namespace, service.name) if service else ("", "")
+    service = apiservice.spec.service
+    key = (service.namespace, service.name) if service else ("", "")
     rows = (row.service for row in facts.settings.delegation.delegates)
-    return any((row.namespace, row.name) == named for row in rows)
+    return any((row.namespace, row.name) == key for row in rows)
 
 
-def is_ours(facts: Facts, each: ApiService) -> bool:
+def is_ours(facts: Facts, apiservice: ApiService) -> bool:
     """Return whether an APIService names the adapter's Service."""
-    release, service = facts.release.value, each.spec.service
+    release, service = facts.release.value, apiservice.spec.service
     if release is None or service is None:
         # Outside of the cluster, or from other manifests: no Deployment says whose Service it is.
-        return by_adapter(each, facts.apiservices.value or ())
+        return by_adapter(apiservice, facts.apiservices.value or ())
     meta = release.workload.metadata
     return (service.namespace, service.name) == (meta.namespace, meta.name)
 
 
-def _unavailable(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:
-    for each in facts.apiservices.read():
-        if each.spec.group not in (CUSTOM, EXTERNAL, RESOURCE, f"view.{NAME}.io"):
+def _unavailable_apis(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:
+    for apiservice in facts.apiservices.read():
+        if apiservice.spec.group not in (CUSTOM, EXTERNAL, RESOURCE, f"view.{NAME}.io"):
             continue
-        if each.spec.group == RESOURCE and not is_ours(facts, each):
+        if apiservice.spec.group == RESOURCE and not is_ours(facts, apiservice):
             continue  # metrics-server has checks of its own
-        for condition in each.status.conditions:
+        for condition in apiservice.status.conditions:
             if condition.type == "Available" and condition.status == "False":
-                yield each, condition
+                yield apiservice, condition
 
 
-def _of_service(each: ApiService, what: str) -> str:
-    service = each.spec.service
+def _of_service(apiservice: ApiService, what: str) -> str:
+    service = apiservice.spec.service
     if service is None:
-        return f"kubectl get apiservice {each.metadata.name} -o yaml"
+        return f"kubectl get apiservice {apiservice.metadata.name} -o yaml"
     return f"kubectl -n {service.namespace} {what.format(service.name)}"
 
 
@@ -129,13 +133,13 @@ def no_endpoints(facts: Facts) -> Iterator[Finding]:
 
     See why the pods are not ready. If the program was removed, delete the APIService.
     """
-    for each, condition in _unavailable(facts):
+    for apiservice, condition in _unavailable_apis(facts):
         if condition.reason in _ENDPOINTS:
             yield Finding(
-                f"apiservice {each.metadata.name}",
+                f"apiservice {apiservice.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
                 "make the pods of its Service ready, or delete the APIService if it is not used",
-                _of_service(each, "get service,endpointslices,pods"),
+                _of_service(apiservice, "get service,endpointslices,pods"),
             )
 
 
@@ -148,42 +152,44 @@ def bad_certificate(facts: Facts) -> Iterator[Finding]:
     the Secret with the adapter's certificate. If the certificate itself is wrong, run the chart's
     CronJob once.
     """
-    for each, condition in _unavailable(facts):
+    for apiservice, condition in _unavailable_apis(facts):
         if condition.reason not in _ENDPOINTS and _CERTIFICATE.search(condition.message):
             yield Finding(
-                f"apiservice {each.metadata.name}",
+                f"apiservice {apiservice.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
-                *_certificate_fix(facts, each, condition),
+                *_certificate_fix(facts, apiservice, condition),
             )
 
 
-def _certificate_fix(facts: Facts, each: ApiService, condition: SeenCondition) -> tuple[str, str]:
+def _certificate_fix(
+    facts: Facts, apiservice: ApiService, condition: SeenCondition
+) -> tuple[str, str]:
     """Return the fix and its command: a `caBundle` that is another CA's is replaced."""
     if _UNKNOWN in condition.message:
-        if source := _available_sibling(facts, each):
+        if source := _available_sibling(facts, apiservice):
             name = source.metadata.name
             return (
                 f"its caBundle is of another CA: copy that of {name}, which works",
-                _patch_ca(each, f"get apiservice {name}", "{.spec.caBundle}"),
+                _patch_ca(apiservice, f"get apiservice {name}", "{.spec.caBundle}"),
             )
-        if (secret := _certificate_secret(facts)) and is_ours(facts, each):
+        if (secret := _certificate_secret(facts)) and is_ours(facts, apiservice):
             namespace, name = secret
             return (
                 f"its caBundle is of another CA: copy the CA from Secret {namespace}/{name}",
-                _patch_ca(each, f"-n {namespace} get secret {name}", r"{.data.ca\.crt}"),
+                _patch_ca(apiservice, f"-n {namespace} get secret {name}", r"{.data.ca\.crt}"),
             )
     return (
         "renew the certificate: run the chart's certificates CronJob, or correct caBundle",
-        _of_service(each, "get cronjobs,jobs,secrets"),
+        _of_service(apiservice, "get cronjobs,jobs,secrets"),
     )
 
 
-def _available_sibling(facts: Facts, each: ApiService) -> ApiService | None:
+def _available_sibling(facts: Facts, apiservice: ApiService) -> ApiService | None:
     """Return an available APIService of the same Service with another `caBundle`."""
     for other in facts.apiservices.read():
-        same = other.spec.service is not None and other.spec.service == each.spec.service
+        same = other.spec.service is not None and other.spec.service == apiservice.spec.service
         up = any(c.type == "Available" and c.status == "True" for c in other.status.conditions)
-        if same and up and other.spec.ca_bundle not in ("", each.spec.ca_bundle):
+        if same and up and other.spec.ca_bundle not in ("", apiservice.spec.ca_bundle):
             return other
     return None
 
@@ -197,29 +203,29 @@ def _certificate_secret(facts: Facts) -> tuple[str, str] | None:
     return None
 
 
-def _patch_ca(each: ApiService, source: str, path: str) -> str:
+def _patch_ca(apiservice: ApiService, source: str, path: str) -> str:
     read = f"$(kubectl {source} -o jsonpath='{path}')"
     body = rf'"{{\"spec\":{{\"caBundle\":\"{read}\"}}}}"'
-    return f"kubectl patch apiservice {each.metadata.name} --type=merge -p {body}"
+    return f"kubectl patch apiservice {apiservice.metadata.name} --type=merge -p {body}"
 
 
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
-def unreachable(facts: Facts) -> Iterator[Finding]:
+def unreachable_apis(facts: Facts) -> Iterator[Finding]:
     """The API server gets no answer from a metrics API whose pods are ready. The usual cause is a
     firewall or NetworkPolicy. A status (401, 403, 404) is an answer of the server, or of a proxy in
     between.
 
     Admit the control plane to the port of the pods: 6443 in the chart.
     """
-    for each, condition in _unavailable(facts):
+    for apiservice, condition in _unavailable_apis(facts):
         certificate = _CERTIFICATE.search(condition.message)
         if condition.reason not in _ENDPOINTS and not certificate:
             status = sign_of(STATUSES, condition.message)
             yield Finding(
-                f"apiservice {each.metadata.name}",
+                f"apiservice {apiservice.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
                 status.fix
                 if status is not None
                 else "admit the API server to the pods: check firewall and NetworkPolicies",
-                _of_service(each, "get networkpolicies,endpointslices"),
+                _of_service(apiservice, "get networkpolicies,endpointslices"),
             )

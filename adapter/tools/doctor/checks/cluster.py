@@ -21,11 +21,11 @@ def old_version(facts: Facts) -> Iterator[Finding]:
 
     Upgrade the cluster.
     """
-    found = facts.version.read()
-    if found < OLDEST:
+    version = facts.version.read()
+    if version < OLDEST:
         yield Finding(
             "cluster",
-            f"the API server is Kubernetes {found[0]}.{found[1]}",
+            f"the API server is Kubernetes {version[0]}.{version[1]}",
             "upgrade the cluster to Kubernetes 1.27 or newer",
             "kubectl version",
         )
@@ -72,7 +72,7 @@ def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     except ValueError:
         yield _front_proxy("is not a PEM certificate", Severity.ERROR)
         return
-    ends = max(each.not_valid_after_utc.timestamp() for each in certificates)
+    ends = max(certificate.not_valid_after_utc.timestamp() for certificate in certificates)
     day = datetime.fromtimestamp(ends, UTC).date()
     if ends < facts.now:
         yield _front_proxy(f"expired on {day}", Severity.ERROR)

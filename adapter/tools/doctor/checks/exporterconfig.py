@@ -27,16 +27,16 @@ _DEFAULT: Final = 30.0
 """Seconds between two readings of a dcgm-exporter without an interval of its own."""
 
 
-def interval_of(each: SeenPod) -> float | None:
+def interval_of(pod: SeenPod) -> float | None:
     """Return the seconds between two readings of a dcgm-exporter; None if nothing sets them."""
-    for container in each.spec.containers:
+    for container in pod.spec.containers:
         for word, after in pairwise([*container.command, *container.args, ""]):
             name, _, value = word.partition("=")
             if name in ("-c", "--collect-interval"):
                 return _milliseconds(value or after)
-        said = container.variable(_INTERVAL)
-        if said:
-            return _milliseconds(said)
+        interval = container.variable(_INTERVAL)
+        if interval:
+            return _milliseconds(interval)
     return None
 
 
@@ -44,12 +44,12 @@ def _milliseconds(text: str) -> float | None:
     return int(text) / 1000 if text.isascii() and text.isdigit() else None
 
 
-def _template(facts: Facts, each: SeenPod) -> SeenPod | None:
+def _template(facts: Facts, pod: SeenPod) -> SeenPod | None:
     """Return the pod that the DaemonSet of a pod makes now; None if it is not known."""
     rows = facts.daemonsets.value if facts.daemonsets.known else ()
-    named = owner(each)
-    mine = (row for row in rows or () if row.namespace == each.pod.ref.namespace)
-    return next((row.pod for row in mine if f"daemonset/{row.name}" == named), None)
+    owner_name = owner(pod)
+    mine = (row for row in rows or () if row.namespace == pod.pod.ref.namespace)
+    return next((row.pod for row in mine if f"daemonset/{row.name}" == owner_name), None)
 
 
 @check(
@@ -58,29 +58,29 @@ def _template(facts: Facts, each: SeenPod) -> SeenPod | None:
     "exporters read GPUs as often as HPAs decide",
     Severity.WARNING,
 )
-def slow(facts: Facts) -> Iterator[Finding]:
+def slow_exporters(facts: Facts) -> Iterator[Finding]:
     """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: twice on
     the same value.
 
     Set the interval to 5 to 10 s, and `values.collect_interval` to the same. The DaemonSet then
     replaces its pods.
     """
-    found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
-    for each, rule in exporters(facts):
-        seconds = interval_of(each)
+    by_owner: dict[tuple[str, str, float | None], list[SeenPod]] = {}
+    for pod, rule in exporters(facts):
+        seconds = interval_of(pod)
         if rule.family in DCGM and (_DEFAULT if seconds is None else seconds) > SYNC:
             # Pods without a workload have one fix too.
-            named = owner(each) if each.pod.owner is not None else "pods without a workload"
-            found.setdefault((each.pod.ref.namespace, named, seconds), []).append(each)
-    for (namespace, named, seconds), pods in found.items():
-        yield _slow(facts, namespace, named, seconds, pods)
+            owner_name = owner(pod) if pod.pod.owner is not None else "pods without a workload"
+            by_owner.setdefault((pod.pod.ref.namespace, owner_name, seconds), []).append(pod)
+    for (namespace, owner_name, seconds), pods in by_owner.items():
+        yield _slow_finding(facts, namespace, owner_name, seconds, pods)
 
 
-def _slow(
-    facts: Facts, namespace: str, named: str, seconds: float | None, pods: list[SeenPod]
+def _slow_finding(
+    facts: Facts, namespace: str, owner_name: str, seconds: float | None, pods: list[SeenPod]
 ) -> Finding:
     count = f"{len(pods)} pods" if len(pods) > 1 else f"pod {pods[0].pod.ref.name}"
-    subject = f"{named} in {namespace} ({count})"
+    subject = f"{owner_name} in {namespace} ({count})"
     says = f"{seconds:g} s" if seconds is not None else "30 s, the default (no interval is set)"
     message = f"reads its GPUs every {says}, and HPAs decide every {SYNC:g} s"
     template = _template(facts, pods[0])
@@ -90,7 +90,7 @@ def _slow(
             subject,
             f"{message}; its template says {wanted:g} s, which these pods do not have yet",
             "wait until the pods are replaced, or replace them",
-            f"kubectl -n {namespace} rollout restart {named}",
+            f"kubectl -n {namespace} rollout restart {owner_name}",
         )
     return Finding(
         subject,
@@ -106,9 +106,9 @@ def _slow(
     )
 
 
-def version_of(each: SeenPod) -> tuple[int, int, int] | None:
+def version_of(pod: SeenPod) -> tuple[int, int, int] | None:
     """Return the version of a dcgm-exporter, the second one in its tag."""
-    for container in each.spec.containers:
+    for container in pod.spec.containers:
         match = _TAG.search(container.image)
         if match and "dcgm-exporter" in container.image:
             return int(match[4]), int(match[5]), int(match[6])
@@ -123,24 +123,24 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
 
     Upgrade to 4.8.2 or newer, or turn the option off.
     """
-    seen = set()
-    for each, rule in exporters(facts):
-        version, name = version_of(each), (each.pod.ref.namespace, owner(each))
-        if version is None or rule.family not in DCGM or version >= (4, 8, 2) or name in seen:
+    reported = set()
+    for pod, rule in exporters(facts):
+        version, name = version_of(pod), (pod.pod.ref.namespace, owner(pod))
+        if version is None or rule.family not in DCGM or version >= (4, 8, 2) or name in reported:
             continue
         for option, since, why in (
             (_ADDED, (0, 0, 0), "a pod's label may take the place of the label that names the pod"),
             (_VIRTUAL, (4, 0, 3), "every pod on a shared GPU gets the value of the whole GPU"),
         ):
-            on = any(c.variable(option) == "true" for c in each.spec.containers)
+            on = any(c.variable(option) == "true" for c in pod.spec.containers)
             if on and version >= since:
-                seen.add(name)
+                reported.add(name)
                 yield Finding(
                     f"{name[1]} in {name[0]}",
                     f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
                     *set_env(
                         facts,
-                        each,
+                        pod,
                         "upgrade it to 4.8.2 or newer, or turn the option off",
                         option,
                         None,
@@ -154,20 +154,20 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
     "exporters can prove that they are exporters",
     Severity.WARNING,
 )
-def unproven(facts: Facts) -> Iterator[Finding]:
+def unproven_exporters(facts: Facts) -> Iterator[Finding]:
     """An exporter mounts no directory of its node, while others do. The adapter does not scrape it:
     a tenant can create such a pod.
 
     Name the exporter in `source.scrape.exporters` with its namespace.
     """
-    found = [(each, rule) for each, rule in exporters(facts) if rule.family]
-    if not any(each.pod.host_paths for each, _ in found):
+    pairs = [(pod, rule) for pod, rule in exporters(facts) if rule.family]
+    if not any(pod.pod.host_paths for pod, _ in pairs):
         return
-    for each, rule in found:
-        if not each.pod.host_paths and each.runs:
+    for pod, rule in pairs:
+        if not pod.pod.host_paths and pod.runs:
             yield Finding(
-                each.subject,
+                pod.subject,
                 "mounts no directory of its node, unlike the other exporters: it is not scraped",
-                f"name it in source.scrape.exporters with namespace {each.pod.ref.namespace}",
-                f"{show(each)} # found by rule {rule.name}",
+                f"name it in source.scrape.exporters with namespace {pod.pod.ref.namespace}",
+                f"{show(pod)} # found by rule {rule.name}",
             )

@@ -13,43 +13,43 @@ from adapter.pipeline.cluster.gpuresources import vendor_of
 from adapter.pipeline.cluster.nodelabels import NVIDIA
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
-from adapter.tools.doctor.changed import workload, workload_of
+from adapter.tools.doctor.changedobjects import workload, workload_of
 from adapter.tools.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import cluster
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.tools.doctor.page import ExporterPage, Trouble
+from adapter.tools.doctor.pagefaults import troubled_pages
 from adapter.tools.doctor.podcommands import describe, logs, owner, show, show_page
 from adapter.tools.doctor.scrapes import exporters
-from adapter.tools.doctor.troubled import troubled
 
 
-def scraping(facts: Facts) -> None:
+def require_scraping(facts: Facts) -> None:
     """Raise NotApplicableError if the adapter does not read exporters itself."""
     if facts.settings.source.kind == "azure_logs":
         raise NotApplicableError("the adapter reads Azure's logs, not exporters")
 
 
 @check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
-def missing(facts: Facts) -> Iterator[Finding]:
+def missing_exporters(facts: Facts) -> Iterator[Finding]:
     """A node offers GPUs and no exporter runs on it, so its pods have no value. The finding names
     the exporter's DaemonSet and the label or taint that keeps it from the node.
 
     Without a DaemonSet, deploy the exporter of the vendor. Name an exporter with other labels than
     the common charts' in `source.scrape.exporters`.
     """
-    scraping(facts)
+    require_scraping(facts)
     nodes, resources = facts.nodes.read(), facts.gpu_resources
     if facts.settings.source.scrape.targets:
         raise NotApplicableError("the settings name exporters at fixed addresses")
-    covered = {each.pod.node for each, _ in exporters(facts)}
-    found = False
+    covered = {pod.pod.node for pod, _ in exporters(facts)}
+    any_uncovered = False
     for node in nodes:
         gpus = gpus_of(node, resources)
         if gpus and node.name not in covered:
-            found = True
+            any_uncovered = True
             yield _without_exporter(facts, node, gpus)
-    if found:
+    if any_uncovered:
         facts.daemonsets.read()
 
 
@@ -65,14 +65,14 @@ def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Find
             f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
         )
     of = workload(facts, "DaemonSet", daemonset.namespace, daemonset.name)
-    said, fix, action = obstacle(daemonset, node, of)
-    if of_events := _refused(facts, daemonset):
-        said = f"DaemonSet {daemonset.key}: {of_events.text}"
+    message, fix, action = obstacle(daemonset, node, of)
+    if of_events := _refusal_cause(facts, daemonset):
+        message = f"DaemonSet {daemonset.key}: {of_events.text}"
         fix, action = of_events.fix, of_events.command
-    return Finding(f"node {node.name}", f"{text}. {said}", fix, action)
+    return Finding(f"node {node.name}", f"{text}. {message}", fix, action)
 
 
-def _refused(facts: Facts, daemonset: SeenDaemonSet) -> Cause | None:
+def _refusal_cause(facts: Facts, daemonset: SeenDaemonSet) -> Cause | None:
     """Return why the API server refuses the pods of a DaemonSet, if it does."""
     try:
         around = cluster(facts)
@@ -91,10 +91,10 @@ def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
     """Return the first DaemonSet of an exporter for the vendor of these resources."""
     rules = discovery.exporter_rules(facts.settings)
     vendors = {*map(vendor_of, gpus)}
-    for each in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
-        rule = next((rule for rule in rules if rule.matches(each.pod.pod)), None)
+    for daemonset in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
+        rule = next((rule for rule in rules if rule.matches(daemonset.pod.pod)), None)
         if rule is not None and _VENDORS.get(rule.family, rule.family) in {*vendors, ""}:
-            return each
+            return daemonset
     return None
 
 
@@ -104,22 +104,20 @@ def not_running(facts: Facts) -> Iterator[Finding]:
 
     See the log and the events of the pod, unless its state says why: memory, image, volume.
     """
-    for each, _ in exporters(facts):
-        waiting = [
-            s.state.waiting.reason for s in each.status.container_statuses if s.state.waiting
-        ]
-        said = next(filter(None, waiting), "")
-        if each.runs and not said:
+    for pod, _ in exporters(facts):
+        waiting = [s.state.waiting.reason for s in pod.status.container_statuses if s.state.waiting]
+        reason = next(filter(None, waiting), "")
+        if pod.runs and not reason:
             continue
-        if each.pod.deleting:
+        if pod.pod.deleting:
             continue
         text = (
-            f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}"
+            f"the exporter on node {pod.pod.node or '-'} is {reason or pod.pod.phase or 'Pending'}"
         )
-        if (cause := _cause(facts, each)) is None:
-            yield Finding(each.subject, text, "see why the exporter does not start", describe(each))
+        if (cause := _cause(facts, pod)) is None:
+            yield Finding(pod.subject, text, "see why the exporter does not start", describe(pod))
         else:
-            yield Finding(each.subject, f"{text}: {cause.text}", cause.fix, cause.command)
+            yield Finding(pod.subject, f"{text}: {cause.text}", cause.fix, cause.command)
 
 
 def _cause(facts: Facts, pod: SeenPod) -> Cause | None:
@@ -133,23 +131,23 @@ def _cause(facts: Facts, pod: SeenPod) -> Cause | None:
     return causes[0] if causes else None
 
 
-def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
-    pods = [each for each, _ in exporters(facts)]
-    return troubled(facts, pods, facts.pages.read(), *kinds)
+def _troubled_pages(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
+    pods = [pod for pod, _ in exporters(facts)]
+    return troubled_pages(facts, pods, facts.pages.read(), *kinds)
 
 
 @check("GMA103", CheckSection.EXPORTERS, "exporters answer")
-def silent(facts: Facts) -> Iterator[Finding]:
+def silent_exporters(facts: Facts) -> Iterator[Finding]:
     """An exporter hangs, listens on another port or address, or a NetworkPolicy is in the way.
 
     Compare the port of the container with the one on which the exporter listens.
     """
-    for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
+    for pod, page in _troubled_pages(facts, Trouble.REFUSED, Trouble.TIMEOUT):
         yield Finding(
-            each.subject,
+            pod.subject,
             f"the exporter on node {page.node} does not answer at {page.url}: {page.detail}",
             "see where it listens, and name the port in source.scrape.exporters",
-            logs(each),
+            logs(pod),
         )
 
 
@@ -162,13 +160,13 @@ def no_page(facts: Facts) -> Iterator[Finding]:
     `source.scrape.exporters`. Otherwise open the page.
     """
     wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
-    for each, page in _troubled(facts, *wrong):
-        said, _, fix = page.detail.partition("; ")
+    for pod, page in _troubled_pages(facts, *wrong):
+        detail, _, fix = page.detail.partition("; ")
         yield Finding(
-            each.subject,
-            f"the exporter on node {page.node} answers at {page.url}: {said}",
+            pod.subject,
+            f"the exporter on node {page.node} answers at {page.url}: {detail}",
             fix or "see what the page says, and the exporter's log",
-            show_page(each, page),
+            show_page(pod, page),
         )
 
 
@@ -179,29 +177,29 @@ def https(facts: Facts) -> Iterator[Finding]:
     Set `scheme: https` and `tls_config` in a rule of `source.scrape.exporters`, or annotate the
     pods with `gpu-metrics-adapter.io/scheme: https`.
     """
-    for each, page in _troubled(facts, Trouble.HTTPS):
+    for pod, page in _troubled_pages(facts, Trouble.HTTPS):
         yield Finding(
-            each.subject,
+            pod.subject,
             f"the exporter on node {page.node} expects HTTPS at {page.url}",
             "name it in source.scrape.exporters with scheme: https and tls_config",
-            show(each),
+            show(pod),
         )
 
 
 @check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
-def twice(facts: Facts) -> Iterator[Finding]:
+def two_exporters(facts: Facts) -> Iterator[Finding]:
     """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. In
     Prometheus, series double.
 
     Remove one, for example with `dcgmExporter.enabled=false` in the GPU operator.
     """
     on: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
-    for each, rule in exporters(facts):
-        if each.runs and rule.family:
-            on[each.pod.node, rule.family].append(each)
+    for pod, rule in exporters(facts):
+        if pod.runs and rule.family:
+            on[pod.pod.node, rule.family].append(pod)
     for (node, _), pods in on.items():
         if len(pods) > 1:
-            names = ", ".join(each.key for each in pods)
+            names = ", ".join(pod.key for pod in pods)
             last = pods[-1]
             yield Finding(
                 f"node {node}",

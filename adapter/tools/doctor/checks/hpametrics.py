@@ -13,13 +13,13 @@ from adapter.pipeline.cluster.objects import SeenCondition
 from adapter.tools.client.errors import MissingRight, missing_right
 from adapter.tools.client.hpacommands import grant_controller, replace_row
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.asked import OURS
+from adapter.tools.doctor.askedmetrics import OURS
 from adapter.tools.doctor.checks.hpas import edit, patch
-from adapter.tools.doctor.checks.ours import fix_of_reason, measured
+from adapter.tools.doctor.checks.ours import are_measured, fix_of_reason
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.hpacauses import concerns, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, check
-from adapter.tools.doctor.scaled import pods_of, workload_of
+from adapter.tools.doctor.scaletargets import pods_of, workload_of
 
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 _UNKNOWN: Final = "could not find the metric"
@@ -35,23 +35,27 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     Correct the name (`docs/metrics.md`), add it to `metrics` in the settings, or serve it by a rule
     (`docs/rules.md`) or another metrics server (`docs/delegation.md`).
     """
-    names, silent = servedmetrics.metrics(facts.settings), _without_api(facts)
+    names, silent = servedmetrics.metrics(facts.settings), _hpas_without_api(facts)
     for hpa in facts.hpas.read():
-        for metric in _unserved(facts, hpa, names, silent):
+        for metric in _unserved_metrics(facts, hpa, names, silent):
             near = nearest_metric(metric.name, names)
             guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
-            who = "no metrics API serves" if _refused(hpa, metric) else "the adapter does not serve"
-            at = f"{metric.at}.{metric.key}.metric.name"
-            correct = f"correct {at}, or let a rule or another server serve it (docs/rules.md)"
+            who = (
+                "no metrics API serves"
+                if _is_refused(hpa, metric)
+                else "the adapter does not serve"
+            )
+            path = f"{metric.at}.{metric.key}.metric.name"
+            correct = f"correct {path}, or let a rule or another server serve it (docs/rules.md)"
             yield Finding(
                 hpa.subject,
                 f"asks for {metric.name!r}, which {who}; {guess}",
-                f"set {at} to {near}" if near else correct,
-                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
+                f"set {path} to {near}" if near else correct,
+                patch(hpa, path, near) if near else edit(hpa, f"correct {path}"),
             )
 
 
-def _unserved(
+def _unserved_metrics(
     facts: Facts, hpa: Hpa, names: Mapping[str, Any], silent: Collection[str]
 ) -> Iterator[HpaMetric]:
     """Yield the metrics of an HPA that nobody serves.
@@ -69,16 +73,16 @@ def _unserved(
         near = bool(nearest_metric(metric.name, names))
         if hpa.subject in silent and not near:
             continue
-        refused = _refused(hpa, metric) and _concerns(facts, hpa)
+        refused = _is_refused(hpa, metric) and _concerns(facts, hpa)
         alike = near or bool(_LIKE_OURS.search(metric.name))
         if metric.type == "External":
             if not hpa.owner and (refused or (alike and any(_failures(hpa)))):
                 yield metric
-        elif refused or alike or _alone(facts):
+        elif refused or alike or _is_only_server(facts):
             yield metric
 
 
-def _without_api(facts: Facts) -> Collection[str]:
+def _hpas_without_api(facts: Facts) -> Collection[str]:
     """Return the HPAs whose metrics API has no server, or another one: that is their cause, and
     nobody can say which metrics it would have. Empty if it is not known."""
     if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
@@ -87,13 +91,15 @@ def _without_api(facts: Facts) -> Collection[str]:
     return {hpa.subject for hpa, _ in of_codes(facts, *codes)}
 
 
-def _alone(facts: Facts) -> bool:
+def _is_only_server(facts: Facts) -> bool:
     """Return whether the adapter is the only server of Pods and Object metrics."""
     settings = facts.settings
-    return _installed(facts) and settings.rules.file is None and not settings.delegation.delegates
+    return (
+        _is_installed(facts) and settings.rules.file is None and not settings.delegation.delegates
+    )
 
 
-def _installed(facts: Facts) -> bool:
+def _is_installed(facts: Facts) -> bool:
     return facts.release.known and facts.release.value is not None
 
 
@@ -101,7 +107,7 @@ def _concerns(facts: Facts, hpa: Hpa) -> bool:
     """Return whether the adapter is installed, or the HPA is of GPU pods or on its metrics."""
     names = servedmetrics.metrics(facts.settings)
     target = workload_of(facts, hpa)
-    return _installed(facts) or concerns(hpa, target, names, facts.gpu_resources)
+    return _is_installed(facts) or concerns(hpa, target, names, facts.gpu_resources)
 
 
 def _has_value(hpa: Hpa, metric: HpaMetric) -> bool:
@@ -110,16 +116,16 @@ def _has_value(hpa: Hpa, metric: HpaMetric) -> bool:
     for row in status.get("currentMetrics") or ():
         source = row.get(metric.key) if isinstance(row, dict) else None
         if isinstance(source, dict) and row.get("type") == metric.type:
-            asked = source.get("metric") or {}
-            if asked.get("name") == metric.name and source.get("current"):
+            identifier = source.get("metric") or {}
+            if identifier.get("name") == metric.name and source.get("current"):
                 return True
     return False
 
 
-def _refused(hpa: Hpa, metric: HpaMetric) -> bool:
+def _is_refused(hpa: Hpa, metric: HpaMetric) -> bool:
     """Return whether the HPA controller says that a metrics API has no such metric."""
-    asked = re.compile(rf"{_UNKNOWN} {re.escape(metric.name)}(?![^ ])")
-    return any(asked.search(condition.message) for condition in _failures(hpa))
+    pattern = re.compile(rf"{_UNKNOWN} {re.escape(metric.name)}(?![^ ])")
+    return any(pattern.search(condition.message) for condition in _failures(hpa))
 
 
 def _failures(hpa: Hpa) -> Iterator[SeenCondition]:
@@ -131,14 +137,14 @@ def _failures(hpa: Hpa) -> Iterator[SeenCondition]:
 
 
 @check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
-def failing(facts: Facts) -> Iterator[Finding]:
+def failing_metrics(facts: Facts) -> Iterator[Finding]:
     """The HPA controller cannot read a metric (condition `ScalingActive`).
 
     `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none.
     """
-    facts.live()
+    facts.require_cluster()
     denied: dict[str, list[tuple[Hpa, MissingRight]]] = {}
-    for hpa, condition in _failing(facts):
+    for hpa, condition in _failing_hpas(facts):
         right = missing_right(condition.message)
         if right is not None:
             denied.setdefault(right.group, []).append((hpa, right))
@@ -197,7 +203,7 @@ def _without_metric(facts: Facts, hpa: Hpa) -> tuple[str, str | Fix]:
     if why := next((lacking[pod.key] for pod in ready if pod.key in lacking), None):
         advice, action = fix_of_reason(facts, why)
         return f"its pods have no value ({why.reason}): {advice}", action
-    if measured(facts, ready):
+    if are_measured(facts, ready):
         words = "its ready pods have GPU values: see which metric or selector has none, or whether "
         return f"{words}the condition is older than the values", explain
     return "see why its pods have no value", explain
@@ -211,15 +217,15 @@ def _replace(hpa: Hpa, path: str, value: Mapping[str, object]) -> str | Fix:
 def _grant(facts: Facts, group: str) -> tuple[str, str]:
     """Return the fix for a right that the controller lacked at its last sync, and the command."""
     reviews = facts.hpa_rights.value or ()
-    own = [review for review in reviews if review.resource.endswith(f".{group}")]
-    if any(not review.allowed for review in own):
+    group_reviews = [review for review in reviews if review.resource.endswith(f".{group}")]
+    if any(not review.allowed for review in group_reviews):
         return "grant the right with the command of GMA009", ""
-    if own:
+    if group_reviews:
         return "nothing, if it has the right by now: it reads metrics again at its next sync", ""
     return "grant the right to the HPA controller", grant_controller(group)
 
 
-def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
+def _failing_hpas(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
     """Yield the HPAs that get no metric, each with the condition that says so."""
     for hpa in facts.hpas.read():
         asks = any(metric.type in OURS for metric in hpa.metrics)

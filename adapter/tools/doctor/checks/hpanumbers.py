@@ -7,7 +7,7 @@ from typing import Final
 
 from adapter.pipeline.catalog.latencyfit import latency_of
 from adapter.pipeline.catalog.targetfit import Misfit, MisfitKind
-from adapter.tools.doctor.asked import SeenTarget, targets
+from adapter.tools.doctor.askedmetrics import SeenTarget, targets
 from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.model import (
@@ -20,7 +20,7 @@ from adapter.tools.doctor.model import (
 )
 
 
-def _any_of_ours(facts: Facts) -> None:
+def _require_hpas(facts: Facts) -> None:
     """Raise NotApplicableError if no HPA uses a metric of the adapter."""
     if not any(True for _ in metrics(facts)):
         raise NotApplicableError("no HPA uses a metric of the adapter")
@@ -34,7 +34,7 @@ def target_type(facts: Facts) -> Iterator[Finding]:
     Set `type: AverageValue` and `averageValue`. For a share of what the pod requests, use
     `gpu_utilization_of_request`.
     """
-    _any_of_ours(facts)
+    _require_hpas(facts)
     for hpa, metric in metrics(facts):
         wanted = "AverageValue"
         if metric.type == "Pods" and metric.target_type not in ("", wanted):
@@ -45,24 +45,24 @@ def target_type(facts: Facts) -> Iterator[Finding]:
             wrong = "no averageValue"
         else:
             continue
-        at = f"{metric.at}.{metric.key}.target"
+        path = f"{metric.at}.{metric.key}.target"
         number = metric.target or 70
         yield Finding(
             hpa.subject,
             f"{metric.name}: its target has {wrong}",
-            f'set {at} to {{type: {wanted}, averageValue: "{number}"}}',
-            patch(hpa, at, {"type": wanted, "averageValue": str(number)}),
+            f'set {path} to {{type: {wanted}, averageValue: "{number}"}}',
+            patch(hpa, path, {"type": wanted, "averageValue": str(number)}),
         )
 
 
-def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfit]]:
+def _find_misfits(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfit]]:
     """Yield the targets that do not fit in one of these ways; raises NotApplicableError."""
     some = False
-    for each in targets(facts):
+    for target in targets(facts):
         some = True
-        for misfit in each.misfits:
+        for misfit in target.misfits:
             if misfit.kind in kinds:
-                yield each, misfit
+                yield target, misfit
     if not some:
         raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
 
@@ -75,7 +75,7 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
     Give a target below the maximum: 70 for a percentage, `700m` for a ratio, `100m` for a tenth of
     a second.
     """
-    for target, misfit in _found(facts, MisfitKind.RANGE):
+    for target, misfit in _find_misfits(facts, MisfitKind.RANGE):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
@@ -92,16 +92,16 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
 
     Give the number in the unit of the metric: `docs/metrics.md`.
     """
-    for target, misfit in _found(facts, MisfitKind.UNIT):
+    for target, misfit in _find_misfits(facts, MisfitKind.UNIT):
         goal = f"{misfit.text}: the HPA goes to {target.goal} as soon as it gets a value"
-        effect = _now(facts, target.subject)
+        effect = _effect_now(facts, target.subject)
         yield Finding(target.subject, goal, *target.fix(misfit), effect=effect)
 
 
-def _now(facts: Facts, subject: str) -> FindingEffect | None:
+def _effect_now(facts: Facts, subject: str) -> FindingEffect | None:
     """Return that a target takes its HPA to the maximum already; None if it does not."""
-    of = {hpa.subject for hpa in facts.hpas.read() if _limited(hpa)}
-    of |= {f"scaledobject {h.namespace}/{h.owner}" for h in facts.hpas.read() if _limited(h)}
+    of = {hpa.subject for hpa in facts.hpas.read() if _is_limited(hpa)}
+    of |= {f"scaledobject {h.namespace}/{h.owner}" for h in facts.hpas.read() if _is_limited(h)}
     return FindingEffect.CAUSE if subject in of else None
 
 
@@ -123,8 +123,8 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
     and a trigger of KEDA are sums unless `aggregate` says otherwise; for an Object metric see
     `docs/metrics.md`. Raise no maximum before.
     """
-    for target, misfit in _found(facts, MisfitKind.SUM, MisfitKind.LEVEL):
-        effect = _now(facts, target.subject)
+    for target, misfit in _find_misfits(facts, MisfitKind.SUM, MisfitKind.LEVEL):
+        effect = _effect_now(facts, target.subject)
         yield Finding(target.subject, misfit.text, *target.fix(misfit), effect=effect)
 
 
@@ -138,7 +138,7 @@ def wrong_direction(facts: Facts) -> Iterator[Finding]:
 
     Use `gpu_utilization`, `gpu_memory_utilization`, or the queue of the server.
     """
-    for target, misfit in _found(facts, MisfitKind.FALLS, MisfitKind.STEADY):
+    for target, misfit in _find_misfits(facts, MisfitKind.FALLS, MisfitKind.STEADY):
         severity = Severity.WARNING if misfit.kind is MisfitKind.STEADY else None
         yield Finding(target.subject, misfit.text, *target.fix(misfit), severity)
 
@@ -158,7 +158,7 @@ def wrong_pods(facts: Facts) -> Iterator[Finding]:
     For leaders, set `aggregate: mean` in the metric's selector. For a PodCliqueScalingGroup, scale
     on a sum: `docs/recipes/leaderworkerset.md`.
     """
-    for target, misfit in _found(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
+    for target, misfit in _find_misfits(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
@@ -181,14 +181,16 @@ def only_latencies(facts: Facts) -> Iterator[Finding]:
     for hpa in facts.hpas.read():
         names = [metric.name for metric in hpa.metrics]
         some |= asks_ours(facts, hpa)
-        if not hpa.owner and _latencies(names):
-            at = f"spec.metrics.{len(names)}"
-            yield Finding(hpa.subject, _alone(names), _BESIDE, patch(hpa, at, REQUESTS_ROW))
+        if not hpa.owner and _are_latencies(names):
+            path = f"spec.metrics.{len(names)}"
+            yield Finding(
+                hpa.subject, _describe_latencies(names), _BESIDE, patch(hpa, path, REQUESTS_ROW)
+            )
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         some |= bool(scaled.ours)
         names = [trigger.metadata.get("metric", "") for trigger in scaled.triggers]
-        if scaled.ours and _latencies(names):
-            yield Finding(scaled.subject, _alone(names), _BESIDE, scaled.edit)
+        if scaled.ours and _are_latencies(names):
+            yield Finding(scaled.subject, _describe_latencies(names), _BESIDE, scaled.edit)
     if not some:
         raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
 
@@ -196,11 +198,11 @@ def only_latencies(facts: Facts) -> Iterator[Finding]:
 _BESIDE: Final = "add the metric inference_requests_running, with the requests of a full replica"
 
 
-def _latencies(names: Sequence[str]) -> bool:
+def _are_latencies(names: Sequence[str]) -> bool:
     return bool(names) and all(latency_of(name) is not None for name in names)
 
 
-def _alone(names: Sequence[str]) -> str:
+def _describe_latencies(names: Sequence[str]) -> str:
     return (
         f"reads {', '.join(names)} and nothing else: without requests there is no value, so it "
         "keeps its replicas"
@@ -215,12 +217,12 @@ def at_maximum(facts: Facts) -> Iterator[Finding]:
 
     Raise `maxReplicas` if there are GPUs for more replicas.
     """
-    facts.live()
-    limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]
+    facts.require_cluster()
+    limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _is_limited(hpa)]
     wrong = {
-        each.subject
-        for each in (targets(facts) if limited else ())
-        if any(misfit.kind.runs_away for misfit in each.misfits)
+        target.subject
+        for target in (targets(facts) if limited else ())
+        if any(misfit.kind.runs_away for misfit in target.misfits)
     }
     right = [hpa for hpa in limited if hpa.subject not in wrong]
     if limited and not right:
@@ -236,7 +238,7 @@ def at_maximum(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _limited(hpa: Hpa) -> bool:
+def _is_limited(hpa: Hpa) -> bool:
     reasons = (
         c.reason for c in hpa.conditions if c.type == "ScalingLimited" and c.status == "True"
     )

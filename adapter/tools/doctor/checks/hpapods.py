@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.answers.causes import Cause, CauseCode, grouped
+from adapter.answers.causes import Cause, CauseCode, group_causes
 from adapter.figures import count
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import of_codes
@@ -16,7 +16,7 @@ from adapter.tools.doctor.model import CheckSection, Finding, check
 
 def findings(facts: Facts, *codes: CauseCode) -> Iterator[Finding]:
     """Yield the causes of these kinds as findings; raises UnreadError."""
-    for cause, hpas in grouped((hpa.subject, cause) for hpa, cause in of_codes(facts, *codes)):
+    for cause, hpas in group_causes((hpa.subject, cause) for hpa, cause in of_codes(facts, *codes)):
         first, *others = hpas
         yield Finding(first, cause.text, cause.fix, cause.command, concerns=tuple(others))
 
@@ -183,14 +183,16 @@ def metrics_apis(facts: Facts) -> Iterator[Finding]:
     """
     codes = (CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN, CauseCode.METRICS_API_TAKEN)
     rows = of_codes(facts, *codes)
-    foreign = [(hpa.subject, cause) for hpa, cause in rows if not _checked(facts, cause)]
-    for cause, hpas in grouped(foreign):
+    foreign = [
+        (hpa.subject, cause) for hpa, cause in rows if not _is_checked_elsewhere(facts, cause)
+    ]
+    for cause, hpas in group_causes(foreign):
         more = f" and {count(len(hpas) - 1, 'hpa')} more" if len(hpas) > 1 else ""
         yield Finding(f"{hpas[0]}{more}", cause.text, cause.fix, cause.command)
     facts.apiservices.read()
 
 
-def _checked(facts: Facts, cause: Cause) -> bool:
+def _is_checked_elsewhere(facts: Facts, cause: Cause) -> bool:
     """Return whether GMA004 to GMA008 look at an API."""
     subject = cause.subject
     if cause.code is CauseCode.METRICS_API_TAKEN:
@@ -201,5 +203,5 @@ def _checked(facts: Facts, cause: Cause) -> bool:
         return not (absent and cause.code is CauseCode.METRICS_API_MISSING)
     # They look at every APIService of external metrics that exists.
     name = subject.removeprefix("apiservice ")
-    registered = {each.metadata.name for each in facts.apiservices.value or ()}
+    registered = {apiservice.metadata.name for apiservice in facts.apiservices.value or ()}
     return "external.metrics.k8s.io" in subject and name in registered

@@ -11,11 +11,11 @@ from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
 from adapter.pipeline.catalog.serverkind import RUNNING
 from adapter.pipeline.cluster.changes import ChangedObject, scale
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.asked import OURS, needs_pods, targets
+from adapter.tools.doctor.askedmetrics import OURS, needs_pods, targets
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -25,7 +25,7 @@ from adapter.tools.doctor.model import (
     Severity,
     check,
 )
-from adapter.tools.doctor.scaled import workload_of
+from adapter.tools.doctor.scaletargets import workload_of
 
 REQUESTS_ROW: Final[dict[str, Any]] = {
     "type": "Pods",
@@ -64,16 +64,16 @@ def no_room(facts: Facts) -> Iterator[Finding]:
     """
     for hpa in facts.hpas.read():
         if hpa.high is not None and hpa.low == hpa.high and asks_ours(facts, hpa):
-            found = Finding(
+            finding = Finding(
                 hpa.subject,
                 f"minReplicas and maxReplicas are both {hpa.low}: it never scales",
                 "raise spec.maxReplicas to the replicas that you can afford, or delete the HPA",
                 patch(hpa, "spec.maxReplicas", hpa.high + 1),
             )
-            if found.command:
-                said = f"afford (the command says {hpa.high + 1})"
-                found = found._replace(advice=found.advice.replace("afford", said))
-            yield found
+            if finding.command:
+                words = f"afford (the command says {hpa.high + 1})"
+                finding = finding._replace(advice=finding.advice.replace("afford", words))
+            yield finding
 
 
 def asks_ours(facts: Facts, hpa: Hpa) -> bool:
@@ -82,7 +82,7 @@ def asks_ours(facts: Facts, hpa: Hpa) -> bool:
     return any(metric.type in OURS and metric.name in names for metric in hpa.metrics)
 
 
-def _closed(hpa: Hpa, way: str) -> str:
+def _why_closed(hpa: Hpa, way: str) -> str:
     """Return why the behavior forbids a direction; empty if it does not."""
     rules = hpa.behavior.get(way) or {}
     if rules.get("selectPolicy") == "Disabled":
@@ -99,7 +99,7 @@ def never_in(facts: Facts) -> Iterator[Finding]:
     in several minutes.
     """
     for hpa in facts.hpas.read():
-        if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleDown")):
+        if asks_ours(facts, hpa) and (why := _why_closed(hpa, "scaleDown")):
             yield Finding(
                 hpa.subject,
                 f"never scales in: {why}",
@@ -115,7 +115,7 @@ def never_out(facts: Facts) -> Iterator[Finding]:
     Remove it.
     """
     for hpa in facts.hpas.read():
-        if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
+        if asks_ours(facts, hpa) and (why := _why_closed(hpa, "scaleUp")):
             yield Finding(
                 hpa.subject,
                 f"never scales out: {why}",
@@ -154,10 +154,10 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
                 patch(hpa, "spec.minReplicas", 1),
                 effect=FindingEffect.CAUSE if hpa.current == 0 else None,
             )
-    own = Counter(each.subject for each in targets(facts) if each.asked.own)
+    counts = Counter(row.subject for row in targets(facts) if row.asked.own)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         triggers = len(scaled.triggers)
-        if scaled.low == 0 and triggers and own[scaled.subject] == triggers == len(scaled.ours):
+        if scaled.low == 0 and triggers and counts[scaled.subject] == triggers == len(scaled.ours):
             target = workload_of(facts, scaled)
             asleep = target is not None and target.spec.replicas == 0
             yield Finding(
@@ -185,7 +185,7 @@ def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
     words = f"scale it to {hpa.low} if it is to serve, or delete the HPA"
     manager = None if target is None else target.metadata.manager
     of = ChangedObject(hpa.kind, hpa.namespace, hpa.target, manager, group=_group_of(hpa))
-    action: str | Fix = lasting(of, scale(of, hpa.low))
+    action: str | Fix = make_lasting(of, scale(of, hpa.low))
     if "rollouts-controller" in by:
         words = "let the HPA scale the Rollout that has taken the pods over (scaleTargetRef)"
         action = edit(hpa, "name the Rollout in spec.scaleTargetRef")
@@ -209,7 +209,7 @@ def _group_of(hpa: Hpa) -> str:
 
 
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")
-def invalid(facts: Facts) -> Iterator[Finding]:
+def invalid_manifests(facts: Facts) -> Iterator[Finding]:
     """The API server rejects the manifest, or the controller cannot use it (with `-f` only).
 
     Correct the key that the message names.
@@ -219,10 +219,10 @@ def invalid(facts: Facts) -> Iterator[Finding]:
     for hpa in facts.hpas.read():
         spec = hpa.manifest.get("spec") or {}
         rows = [row for row in spec.get("metrics") or () if isinstance(row, dict)]
-        kept = [row for row in rows if row.get("type") in OURS]
-        if rows and not kept:
+        our_rows = [row for row in rows if row.get("type") in OURS]
+        if rows and not our_rows:
             continue
-        spec = {**spec, "metrics": kept}
+        spec = {**spec, "metrics": our_rows}
         if hpa.low == 0:  # GMA408 judges this
             spec["minReplicas"] = 1
         try:

@@ -10,23 +10,23 @@ from adapter.answers.causes import CauseCode
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.attribution.serieslabels import (
     OWN_LABELS,
-    parsed,
+    parse_selector,
     selector_faults,
     selects_value,
 )
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.changes import edit as change_object
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.pod import Pod
 from adapter.tools.client.hpacommands import one_hpa
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.asked import selectors
-from adapter.tools.doctor.changed import workload
+from adapter.tools.doctor.askedmetrics import selectors
+from adapter.tools.doctor.changedobjects import workload
 from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, edit, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
-from adapter.tools.doctor.scaled import pods_of, selection, target_of
+from adapter.tools.doctor.scaletargets import pods_of, selection, target_of
 from apiservice.labels.requirement import Requirement, predicate
 
 _READ: Final = ("Deployment", "StatefulSet")
@@ -47,7 +47,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
 
     Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
     """
-    facts.live()
+    facts.require_cluster()
     workloads = facts.workloads.read()
     moved = {hpa.subject: cause for hpa, cause in of_codes(facts, CauseCode.WRONG_NAMESPACE)}
     for hpa in facts.hpas.read():
@@ -57,17 +57,17 @@ def no_target(facts: Facts) -> Iterator[Finding]:
             yield Finding(hpa.subject, cause.text, cause.fix, cause.command)
             continue
         names = [
-            each.metadata.name
-            for each in workloads
-            if each.metadata.namespace == hpa.namespace and each.kind == hpa.kind
+            candidate.metadata.name
+            for candidate in workloads
+            if candidate.metadata.namespace == hpa.namespace and candidate.kind == hpa.kind
         ]
-        there = f"; there is {', '.join(sorted(names)[:3])}" if names else ""
-        at = "spec.scaleTargetRef.name"
+        choices = f"; there is {', '.join(sorted(names)[:3])}" if names else ""
+        path = "spec.scaleTargetRef.name"
         yield Finding(
             hpa.subject,
-            f"its target {hpa.kind} {hpa.target} does not exist{there}",
-            f"set {at} to an existing {hpa.kind}, or delete the HPA",
-            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa, f"correct {at}"),
+            f"its target {hpa.kind} {hpa.target} does not exist{choices}",
+            f"set {path} to an existing {hpa.kind}, or delete the HPA",
+            patch(hpa, path, names[0]) if len(names) == 1 else edit(hpa, f"correct {path}"),
         )
 
 
@@ -78,12 +78,12 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
 
     Correct the selector. A Pods metric normally needs none.
     """
-    facts.live()
-    taken = _of_others(facts)
+    facts.require_cluster()
+    taken = _hpas_of_others(facts)
     for hpa, metric in metrics(facts):
         if metric.selector is None or metric.type != "External" or hpa.subject in taken:
             continue
-        selector = parsed(metric.selector)
+        selector = parse_selector(metric.selector)
         wanted = (
             [
                 row
@@ -93,19 +93,19 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
             if selector
             else []
         )
-        here = [each.pod for each in selection(facts).within(hpa.namespace)]
-        if wanted and not any(_has(pod, wanted) for pod in here):
-            said = ",".join(map(_words, wanted))
+        pods = [pod.pod for pod in selection(facts).within(hpa.namespace)]
+        if wanted and not any(_has_labels(pod, wanted) for pod in pods):
+            requirements = ",".join(map(_words, wanted))
             yield Finding(
                 hpa.subject,
-                f"the selector of {metric.name} matches no pod of the namespace: {said}",
+                f"the selector of {metric.name} matches no pod of the namespace: {requirements}",
                 f"correct {metric.at}.{metric.key}.metric.selector",
                 f"kubectl -n {hpa.namespace} get pods --show-labels",
             )
-    yield from _without_pods(facts)
+    yield from _targets_without_pods(facts)
 
 
-def _of_others(facts: Facts) -> Set[str]:
+def _hpas_of_others(facts: Facts) -> Set[str]:
     """Return the HPAs whose External metrics another program answers for (GMA444): it has other
     labels. Empty if the cluster was not read."""
     if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
@@ -113,7 +113,7 @@ def _of_others(facts: Facts) -> Set[str]:
     return {hpa.subject for hpa, _ in of_codes(facts, CauseCode.METRICS_API_TAKEN)}
 
 
-def _has(pod: Pod, wanted: Sequence[Requirement]) -> bool:
+def _has_labels(pod: Pod, wanted: Sequence[Requirement]) -> bool:
     return all(predicate(row)(pod.labels) for row in wanted)
 
 
@@ -127,21 +127,21 @@ _REFUSED: Final = (CauseCode.QUOTA, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
 """Causes of missing pods that checks of their own find."""
 
 
-def _without_pods(facts: Facts) -> Iterator[Finding]:
+def _targets_without_pods(facts: Facts) -> Iterator[Finding]:
     refused = {hpa.subject for hpa, _ in of_codes(facts, *_REFUSED)}
-    for hpa in dict.fromkeys(hpa.subject for hpa, _ in metrics(facts)):
-        found = next(each for each in facts.hpas.read() if each.subject == hpa)
-        target = target_of(facts, found)
+    for subject in dict.fromkeys(hpa.subject for hpa, _ in metrics(facts)):
+        hpa = next(hpa for hpa in facts.hpas.read() if hpa.subject == subject)
+        target = target_of(facts, hpa)
         if target is None or not target.spec.replicas or pods_of(facts, target):
             continue
-        if hpa in refused:
+        if subject in refused:
             continue
         yield Finding(
-            hpa,
-            f"its target {found.kind} {found.target} wants {target.spec.replicas} replicas and "
+            subject,
+            f"its target {hpa.kind} {hpa.target} wants {target.spec.replicas} replicas and "
             "has no pod",
             "see why no pod is created",
-            f"kubectl -n {found.namespace} describe {found.kind.lower()} {found.target}",
+            f"kubectl -n {hpa.namespace} describe {hpa.kind.lower()} {hpa.target}",
             effect=FindingEffect.RESULT,
         )
 
@@ -157,13 +157,13 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
     `mig_profile`, `model`, `sharing`. That of `inference_slo_ratio` states a latency promise
     (docs/inference.md#promise-a-latency).
     """
-    taken = _of_others(facts)
-    for each in selectors(facts):
-        if each.kind == "External" and each.subject in taken:
+    taken = _hpas_of_others(facts)
+    for selector in selectors(facts):
+        if selector.kind == "External" and selector.subject in taken:
             continue
-        for why in selector_faults(each.selector, each.metric, each.kind):
-            message = f"the selector of {each.metric} {why}"
-            yield Finding(each.subject, message, f"correct {each.at}", each.command)
+        for why in selector_faults(selector.selector, selector.metric, selector.kind):
+            message = f"the selector of {selector.metric} {why}"
+            yield Finding(selector.subject, message, f"correct {selector.at}", selector.command)
 
 
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
@@ -173,23 +173,25 @@ def two_autoscalers(facts: Facts) -> Iterator[Finding]:
 
     Put all metrics into one HPA or ScaledObject: the largest count of all applies.
     """
-    found: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
+    hpas_by_target: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
     for hpa in facts.hpas.read():
         if not hpa.owner:
-            found[hpa.namespace, hpa.kind, hpa.target].append(hpa)
-    by_target: dict[tuple[str, str, str], list[SeenScaledObject]] = defaultdict(list)
-    for each in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
-        by_target[each.namespace, each.kind, each.target].append(each)
-    for key, scaled in by_target.items():
-        yield from _beside(scaled[0], found.get(key, ()))
-        if len(scaled) > 1:
-            yield _scaled_twice(sorted(scaled, key=lambda each: each.name))
-    for hpas in found.values():
+            hpas_by_target[hpa.namespace, hpa.kind, hpa.target].append(hpa)
+    scaled_by_target: dict[tuple[str, str, str], list[SeenScaledObject]] = defaultdict(list)
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        scaled_by_target[scaled.namespace, scaled.kind, scaled.target].append(scaled)
+    for key, scaledobjects in scaled_by_target.items():
+        yield from _hpas_beside(scaledobjects[0], hpas_by_target.get(key, ()))
+        if len(scaledobjects) > 1:
+            yield _two_scaledobjects(
+                sorted(scaledobjects, key=lambda scaledobject: scaledobject.name)
+            )
+    for hpas in hpas_by_target.values():
         if len(hpas) > 1:
-            yield _twice(sorted(hpas, key=lambda hpa: hpa.name))
+            yield _two_hpas(sorted(hpas, key=lambda hpa: hpa.name))
 
 
-def _beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
+def _hpas_beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
     """Yield the HPAs of a ScaledObject's target that KEDA neither made nor takes over."""
     for hpa in hpas:
         if hpa.name == scaled.takes_over:
@@ -203,9 +205,9 @@ def _beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
         )
 
 
-def _scaled_twice(scaled: Sequence[SeenScaledObject]) -> Finding:
+def _two_scaledobjects(scaled: Sequence[SeenScaledObject]) -> Finding:
     first, *others = scaled
-    names = " and ".join(f"scaledobject {each.name}" for each in others)
+    names = " and ".join(f"scaledobject {other.name}" for other in others)
     scale = "scales" if len(others) == 1 else "scale"
     return Finding(
         first.subject,
@@ -215,7 +217,7 @@ def _scaled_twice(scaled: Sequence[SeenScaledObject]) -> Finding:
     )
 
 
-def _twice(hpas: Sequence[Hpa]) -> Finding:
+def _two_hpas(hpas: Sequence[Hpa]) -> Finding:
     first, *others = hpas
     names = " and ".join(f"hpa {hpa.name}" for hpa in others)
     scale = "scales" if len(others) == 1 else "scale"
@@ -242,14 +244,14 @@ _OTHERS: Final = {
     "the HPA controller can read the targets of HPAs",
     effect=FindingEffect.RESULT,
 )
-def stopped(facts: Facts) -> Iterator[Finding]:
+def stopped_hpas(facts: Facts) -> Iterator[Finding]:
     """The HPA controller cannot read the scale of the target (`FailedGetScale`), the target has no
     valid selector (`InvalidSelector`), or the selector matches pods that another HPA scales too
     (`AmbiguousSelector`).
 
     Correct what the condition says. See also GMA421 and GMA423.
     """
-    facts.live()
+    facts.require_cluster()
     hpas = facts.hpas.read()
     number = Counter((hpa.namespace, hpa.kind, hpa.target) for hpa in hpas)
     for hpa in hpas:
@@ -288,26 +290,26 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
     """
     names = servedmetrics.metrics(facts.settings)
     resources = facts.gpu_resources
-    seen = set()
+    reported = set()
     for hpa, metric in metrics(facts):
         if names[metric.name].scope is not Scope.DEVICE or metric.type != "Pods":
             continue
         target = target_of(facts, hpa)
-        if target is None or hpa.subject in seen or asks_gpu(target, resources):
+        if target is None or hpa.subject in reported or asks_gpu(target, resources):
             continue
-        seen.add(hpa.subject)
+        reported.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
         of = workload(facts, hpa.kind, hpa.namespace, name)
         yield Finding(
             hpa.subject,
             f"asks for {metric.name}, and the pods of {kind} {name} request no GPU",
             "request the GPU in the pod template, or use a metric of the inference server",
-            "" if hpa.origin else lasting(of, change_object(of, "request the GPU")),
+            "" if hpa.origin else make_lasting(of, change_object(of, "request the GPU")),
         )
 
 
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)
-def saturated(facts: Facts) -> Iterator[Finding]:
+def saturated_servers(facts: Facts) -> Iterator[Finding]:
     """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A server
     that batches keeps its GPU busy at low load.
 
@@ -318,11 +320,11 @@ def saturated(facts: Facts) -> Iterator[Finding]:
         utilization = metric.name.startswith("gpu_utilization")
         if not utilization or metric.target is None or metric.target < _SATURATED:
             continue
-        names = {each.name for each in hpa.metrics}
+        names = {row.name for row in hpa.metrics}
         target = target_of(facts, hpa)
         if target is None or any(name.startswith("inference_") for name in names):
             continue
-        keys = [each.key for each in pods_of(facts, target)]
+        keys = [pod.key for pod in pods_of(facts, target)]
         if any(key in pages and pages[key].fields & _QUEUES for key in keys):
             yield Finding(
                 hpa.subject,

@@ -9,10 +9,10 @@ from adapter.answers.causes.gpunodes import gpus_of
 from adapter.config.settings import Settings
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import edit
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
-from adapter.tools.doctor.changed import own
+from adapter.tools.doctor.changedobjects import changed_workload
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -23,7 +23,7 @@ from adapter.tools.doctor.model import (
     check,
 )
 from adapter.tools.doctor.release import Release
-from adapter.tools.doctor.scaled import target_of
+from adapter.tools.doctor.scaletargets import target_of
 
 _LOWEST = -10
 """The cluster-autoscaler ignores pods below (``--expendable-pods-priority-cutoff``)."""
@@ -31,14 +31,14 @@ _BUFFERS = "autoscaling.x-k8s.io"
 
 
 def _release(facts: Facts) -> Release:
-    found = facts.nodepool.read()
-    if found is None:
+    release = facts.nodepool.read()
+    if release is None:
         raise NotApplicableError("nodepool is not installed")
-    return found
+    return release
 
 
-def _settings(found: Release) -> Settings:
-    return found.settings or Settings()
+def _settings(release: Release) -> Settings:
+    return release.settings or Settings()
 
 
 @check("GMA601", CheckSection.NODEPOOL, "a node autoscaler runs", Severity.WARNING)
@@ -98,15 +98,15 @@ def priority(facts: Facts) -> Iterator[Finding]:
     """
     settings = _settings(_release(facts)).nodepool
     name = settings.placeholder.priority_class
-    found = next((p for p in facts.priorityclasses.read() if p.metadata.name == name), None)
+    pod_class = next((p for p in facts.priorityclasses.read() if p.metadata.name == name), None)
     if settings.provisioning_method == "buffer":
         raise NotApplicableError("CapacityBuffers need no placeholder pods")
-    if found is None:
+    if pod_class is None:
         wrong = "does not exist, so no placeholder pod can be created"
-    elif found.value >= 0:
-        wrong = f"has value {found.value}, so placeholder pods do not give way to workloads"
-    elif found.value < _LOWEST:
-        wrong = f"has value {found.value}: the cluster-autoscaler ignores pods below {_LOWEST}"
+    elif pod_class.value >= 0:
+        wrong = f"has value {pod_class.value}, so placeholder pods do not give way to workloads"
+    elif pod_class.value < _LOWEST:
+        wrong = f"has value {pod_class.value}: the cluster-autoscaler ignores pods below {_LOWEST}"
     else:
         return
     yield Finding(
@@ -124,21 +124,21 @@ def quota(facts: Facts) -> Iterator[Finding]:
     Raise the quota, or install nodepool in a namespace without one.
     """
     namespace, resources = _release(facts).workload.metadata.namespace, facts.gpu_resources
-    for each in facts.quotas.read():
-        if each.metadata.namespace != namespace:
+    for row in facts.quotas.read():
+        if row.metadata.namespace != namespace:
             continue
-        hard = each.status.hard or each.spec.hard
+        hard = row.status.hard or row.spec.hard
         for name, most in hard.items():
             counted = name in ("pods", "count/pods") or resources.is_gpu(
                 name.removeprefix("requests.")
             )
-            used = each.status.used.get(name)  # None until the quota controller has counted
+            used = row.status.used.get(name)  # None until the quota controller has counted
             if counted and used is not None and quantity.parse(used) >= quantity.parse(most):
                 yield Finding(
-                    f"resourcequota {namespace}/{each.metadata.name}",
+                    f"resourcequota {namespace}/{row.metadata.name}",
                     f"{name} is used up: {used} of {most}",
                     "raise the quota, or install nodepool in another namespace",
-                    f"kubectl -n {namespace} describe resourcequota {each.metadata.name}",
+                    f"kubectl -n {namespace} describe resourcequota {row.metadata.name}",
                 )
 
 
@@ -151,15 +151,15 @@ def _gpus(workload: SeenWorkload, resources: GpuResources) -> int:
     return sum(resources.devices(amounts).values())
 
 
-def _scaled(facts: Facts) -> dict[str, tuple[SeenWorkload, int]]:
+def _scaled_workloads(facts: Facts) -> dict[str, tuple[SeenWorkload, int]]:
     """Return the workloads with GPUs that HPAs scale, with the GPUs of one pod."""
     resources = facts.gpu_resources
-    found = {}
+    workloads = {}
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
         if target is not None and (count := _gpus(target, resources)):
-            found[target.key] = (target, count)
-    return found
+            workloads[target.key] = (target, count)
+    return workloads
 
 
 @check("GMA605", CheckSection.NODEPOOL, "caps let headroom exist", Severity.WARNING)
@@ -169,14 +169,14 @@ def caps(facts: Facts) -> Iterator[Finding]:
 
     Raise the cap in `nodepool.limits`.
     """
-    found = _release(facts)
-    limits = _settings(found).nodepool.limits
-    where = found.workload.metadata.namespace
-    see = f"kubectl -n {where} get configmap {found.workload.metadata.name} -o yaml"
+    release = _release(facts)
+    limits = _settings(release).nodepool.limits
+    where = release.workload.metadata.namespace
+    see = f"kubectl -n {where} get configmap {release.workload.metadata.name} -o yaml"
     if limits.max_pods == 0:
         text = "is 0, so no workload gets headroom"
         yield Finding("nodepool.limits.max_pods", text, "raise nodepool.limits.max_pods", see)
-    for workload, count in _scaled(facts).values():
+    for workload, count in _scaled_workloads(facts).values():
         if count > limits.max_gpus_per_pool:
             yield Finding(
                 f"{workload.kind.lower()} {workload.key}",
@@ -199,12 +199,12 @@ def shapes(facts: Facts) -> Iterator[Finding]:
     most = max(offers, default=0)
     if not most:
         raise NotApplicableError("no node offers a GPU")
-    for workload, count in _scaled(facts).values():
+    for workload, count in _scaled_workloads(facts).values():
         if count > most:
-            of = own(workload)
+            of = changed_workload(workload)
             yield Finding(
                 f"{workload.kind.lower()} {workload.key}",
                 f"one pod needs {count} GPUs, and the largest node offers {most}",
                 "add a node pool with larger nodes, or request fewer GPUs for each pod",
-                lasting(of, edit(of, "request fewer GPUs for each pod")),
+                make_lasting(of, edit(of, "request fewer GPUs for each pod")),
             )

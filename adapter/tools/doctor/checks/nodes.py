@@ -33,8 +33,8 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     marked = [node for node in nodes if has_gpus(node.metadata.labels)]
     slices = (facts.slices.value or ()) if facts.slices.known else ()
     pods = facts.pods.value or () if facts.pods.known else ()
-    lacking = list(gpunodes.causes(nodes, resources, gpunodes.claimed(slices), pods=pods))
-    waiting = _waiting(facts) if lacking else {}
+    lacking = list(gpunodes.causes(nodes, resources, gpunodes.dra_nodes(slices), pods=pods))
+    waiting = _waiting_hpas(facts) if lacking else {}
     for cause in lacking:
         hpas = waiting.get(cause.subject, [])
         more = f"; pods of {', '.join(hpas[:3])} wait for it" if hpas else ""
@@ -53,16 +53,16 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _waiting(facts: Facts) -> dict[str, list[str]]:
+def _waiting_hpas(facts: Facts) -> dict[str, list[str]]:
     """Return node -> the HPAs whose pods wait for its GPUs, as far as they are known."""
     try:
         rows = of_codes(facts, CauseCode.GPUS_UNAVAILABLE)
     except UnreadError:
         return {}
-    found: dict[str, list[str]] = {}
+    hpas_by_node: dict[str, list[str]] = {}
     for hpa, cause in rows:
-        found.setdefault(cause.subject, []).append(hpa.subject)
-    return found
+        hpas_by_node.setdefault(cause.subject, []).append(hpa.subject)
+    return hpas_by_node
 
 
 @check(
@@ -89,7 +89,7 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
 
 @check("GMA015", CheckSection.CLUSTER, "GPU nodes can be emptied", Severity.WARNING)
-def kept(facts: Facts) -> Iterator[Finding]:
+def kept_nodes(facts: Facts) -> Iterator[Finding]:
     """Karpenter, the cluster autoscaler or a person removes a node, and a PodDisruptionBudget, the
     annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`, or a pod without a controller keeps
     its pods there. The node costs money, and no pod starts there. A budget that allows no eviction
@@ -101,25 +101,25 @@ def kept(facts: Facts) -> Iterator[Finding]:
     nodes = [row for row in facts.nodes.read() if _has_gpus(facts, row)]
     claims = (facts.node_claims.value or ()) if facts.node_claims.known else ()
     events = (facts.node_events.value or ()) if facts.node_events.known else ()
-    said = drains.blocked(events, facts.now)
+    blocked = drains.blocked_nodes(events, facts.now)
     pods: dict[str, list[SeenPod]] = {node.name: [] for node in nodes}
     for pod in facts.pods.read():
-        if (own := pods.get(pod.pod.node)) is not None:
-            own.append(pod)
+        if (node_pods := pods.get(pod.pod.node)) is not None:
+            node_pods.append(pod)
     budgets = facts.budgets.value or () if facts.budgets.known else ()
-    found: dict[tuple[str, str], list[Finding]] = {}
+    findings: dict[tuple[str, str], list[Finding]] = {}
     for node in nodes:
-        why = drains.leaves(node, claims, facts.now) or said.get(node.name, "")
+        why = drains.why_leaving(node, claims, facts.now) or blocked.get(node.name, "")
         causes = list(drains.keepers(node, pods[node.name], budgets, structural=not why))
         for cause in causes:
             text = f"{why}, and {cause.text}" if why else cause.text
             row = Finding(f"node {node.name}", text, cause.fix, cause.command)
-            found.setdefault((cause.subject, cause.command), []).append(row)
-        if not causes and node.name in said:
+            findings.setdefault((cause.subject, cause.command), []).append(row)
+        if not causes and node.name in blocked:
             command = f"kubectl describe node {shlex.quote(node.name)}"
             row = Finding(f"node {node.name}", why, "see the events of the node", command)
-            found[node.name, command] = [row]
-    for first, *others in found.values():
+            findings[node.name, command] = [row]
+    for first, *others in findings.values():
         yield first._replace(concerns=tuple(row.subject for row in others))
     for fact in (facts.budgets, facts.node_events, facts.node_claims):
         fact.read()

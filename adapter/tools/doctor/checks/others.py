@@ -7,9 +7,9 @@ from typing import Final
 
 from adapter.config.settings.delegation import DelegateSettings
 from adapter.pipeline.cluster.changes import ChangedObject, edit
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.tools.doctor.checks.apiservices import EXTERNAL, TWO_WAYS, is_delegate, is_ours
-from adapter.tools.doctor.checks.ours import installed
+from adapter.tools.doctor.checks.ours import require_release
 from adapter.tools.doctor.checks.selfmetrics import metrics_log, replica_pages
 from adapter.tools.doctor.facts import Facts, SelfPage
 from adapter.tools.doctor.model import (
@@ -29,33 +29,33 @@ _FEW: Final = 10
 
 
 @check("GMA014", CheckSection.CLUSTER, "the adapter has the other metrics APIs that it serves")
-def taken(facts: Facts) -> Iterator[Finding]:
+def taken_other_apis(facts: Facts) -> Iterator[Finding]:
     """The adapter serves `external.metrics.k8s.io` or `metrics.k8s.io`, and the APIService belongs
     to KEDA, metrics-server or another adapter. HPAs then get no values from this adapter.
 
     For external metrics see GMA005. `metrics.k8s.io` has one server only.
     """
-    found = installed(facts)
+    release = require_release(facts)
     served = {EXTERNAL: facts.settings.external.enabled}
     served[RESOURCE] = facts.settings.rules.resource_metrics
     if not any(served.values()):
         raise NotApplicableError("the adapter serves neither external nor resource metrics")
-    for each in facts.apiservices.read():
-        service = each.spec.service
-        if service is None or not served.get(each.spec.group) or is_ours(facts, each):
+    for apiservice in facts.apiservices.read():
+        service = apiservice.spec.service
+        if service is None or not served.get(apiservice.spec.group) or is_ours(facts, apiservice):
             continue
         whole = f"{service.namespace}/{service.name}"
-        known, fix = is_delegate(facts, each), TWO_WAYS
-        if each.spec.group == RESOURCE:
+        delegated, fix = is_delegate(facts, apiservice), TWO_WAYS
+        if apiservice.spec.group == RESOURCE:
             fix = "remove that program, or set resourceMetrics.enabled=false"
-        elif known:
+        elif delegated:
             fix = "it is a delegate: point the APIService to the adapter (docs/delegation.md)"
         yield Finding(
-            f"apiservice {each.metadata.name}",
-            f"belongs to Service {whole}, so HPAs do not ask {found.workload.key}",
+            f"apiservice {apiservice.metadata.name}",
+            f"belongs to Service {whole}, so HPAs do not ask {release.workload.key}",
             fix,
-            f"kubectl get apiservice {each.metadata.name} -o yaml",
-            Severity.WARNING if known else Severity.ERROR,
+            f"kubectl get apiservice {apiservice.metadata.name} -o yaml",
+            Severity.WARNING if delegated else Severity.ERROR,
         )
 
 
@@ -66,21 +66,21 @@ def broken_rules(facts: Facts) -> Iterator[Finding]:
 
     Correct the line that the message names.
     """
-    installed(facts)
+    require_release(facts)
     if facts.settings.rules.file is None:
         raise NotApplicableError("the settings name no rules file")
-    seen = facts.rules.value
-    if seen is None:
-        yield from _counted(facts)
+    rules = facts.rules.value
+    if rules is None:
+        yield from _counted_rejections(facts)
         return
-    of = ChangedObject("ConfigMap", seen.place.namespace, seen.place.configmap, seen.manager)
+    of = ChangedObject("ConfigMap", rules.place.namespace, rules.place.configmap, rules.manager)
     words = "correct the rules file"
-    for said in (seen.rejected, *seen.broken):
-        if said:
-            yield Finding(seen.place.subject, said, words, lasting(of, edit(of, words)))
+    for problem in (rules.rejected, *rules.broken):
+        if problem:
+            yield Finding(rules.place.subject, problem, words, make_lasting(of, edit(of, words)))
 
 
-def _counted(facts: Facts) -> Iterator[Finding]:
+def _counted_rejections(facts: Facts) -> Iterator[Finding]:
     """Yield what the adapter counts about a file that was not read here."""
     if not facts.self_pages.known:
         facts.rules.read()
@@ -111,15 +111,15 @@ def failing_queries(facts: Facts) -> Iterator[Finding]:
         late = 3 * settings.relist_interval + 30
         if failed and (last is None or facts.now - last > late):
             since = "never" if last is None else f"{facts.now - last:.0f} s ago"
-            said = f"last read the series of all rules {since}"
+            text = f"last read the series of all rules {since}"
             log = "discovery of rules is incomplete"
         elif (share := _failing_share(page)) is not None:
-            said, log = share, "GET with the query of a rule failed"
+            text, log = share, "GET with the query of a rule failed"
         else:
             continue
         yield Finding(
             f"pod {page.pod}",
-            said,
+            text,
             f"check source.prometheus.url, and see the cause in the adapter's log: {log}",
             metrics_log(facts, page),
         )
@@ -128,11 +128,11 @@ def failing_queries(facts: Facts) -> Iterator[Finding]:
 
 def _failing_share(page: SelfPage) -> str | None:
     reasons = page.by_label("gma_rule_query_failures_total", "reason")
-    failed, asked = sum(reasons.values()), page.sum("gma_rule_queries_total") or 0
-    if failed < _FEW or failed < _SHARE * asked:
+    failed, queries = sum(reasons.values()), page.sum("gma_rule_queries_total") or 0
+    if failed < _FEW or failed < _SHARE * queries:
         return None
     reason = max(reasons, key=lambda name: reasons[name])
-    return f"got no answer to {failed:.0f} of {asked:.0f} queries of rules, most by {reason}"
+    return f"got no answer to {failed:.0f} of {queries:.0f} queries of rules, most by {reason}"
 
 
 @check(
@@ -164,18 +164,18 @@ def shared_names(facts: Facts) -> Iterator[Finding]:
 
 
 def _with_rules(facts: Facts) -> list[SelfPage]:
-    installed(facts)
+    require_release(facts)
     if facts.settings.rules.file is None:
         raise NotApplicableError("the settings name no rules file")
     return replica_pages(facts)
 
 
 def _by_name(facts: Facts) -> dict[str, DelegateSettings]:
-    installed(facts)
-    found = {each.name: each for each in facts.settings.delegation.delegates}
-    if not found:
+    require_release(facts)
+    by_name = {delegate.name: delegate for delegate in facts.settings.delegation.delegates}
+    if not by_name:
         raise NotApplicableError("the settings name no delegate")
-    return found
+    return by_name
 
 
 @check("GMA715", CheckSection.OURS, "the delegates list their metrics", Severity.WARNING)
@@ -193,9 +193,9 @@ def delegates(facts: Facts) -> Iterator[Finding]:
         for name, outcome in sorted(problems):
             age = ages.get(name)
             if name in chosen and (age is None or age > _LIST_AGE):
-                said = "never" if age is None else f"{age:.0f} s ago"
+                since = "never" if age is None else f"{age:.0f} s ago"
                 why, fix, command = _cause(chosen[name], outcome, facts, page)
-                text = f"{why}; its list was last read {said}, and HPAs on it get no values"
+                text = f"{why}; its list was last read {since}, and HPAs on it get no values"
                 yield Finding(f"delegate {name}", text, fix, command)
         if problems:
             return

@@ -8,7 +8,7 @@ from adapter.pipeline.attribution.reasons import DOCTOR, REASONS, changed_object
 from adapter.pipeline.cluster.changes import scale
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.podobjects import SeenPod
-from adapter.tools.doctor.changed import own, own_values, workload
+from adapter.tools.doctor.changedobjects import changed_workload, own_values, workload
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -19,19 +19,19 @@ from adapter.tools.doctor.model import (
     check,
 )
 from adapter.tools.doctor.release import Release, helm_release
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 
 
-def installed(facts: Facts) -> Release:
+def require_release(facts: Facts) -> Release:
     """Return the installation; raises NotApplicableError without one."""
-    found = facts.release.read()
-    if found is None:
+    release = facts.release.read()
+    if release is None:
         raise NotApplicableError("the adapter is not installed")
-    return found
+    return release
 
 
-def _rollout(found: Release) -> str:
-    meta = found.workload.metadata
+def _rollout(release: Release) -> str:
+    meta = release.workload.metadata
     return f"kubectl -n {meta.namespace} describe deployment {meta.name}"
 
 
@@ -42,9 +42,9 @@ def settings(facts: Facts) -> Iterator[Finding]:
 
     Correct the key that the message names (`docs/settings.md`).
     """
-    found = installed(facts)
-    meta = found.workload.metadata
-    for problem in found.problems:
+    release = require_release(facts)
+    meta = release.workload.metadata
+    for problem in release.problems:
         yield Finding(
             f"configmap of {meta.namespace}/{meta.name}",
             problem,
@@ -60,25 +60,25 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
     See the events and the log of the pod.
     """
-    found = installed(facts)
+    release = require_release(facts)
     facts.pods.read()
-    wanted = found.workload.spec.replicas
-    if wanted and not found.pods:
+    wanted = release.workload.spec.replicas
+    if wanted and not release.pods:
         text = f"wants {wanted} replicas and has no pod"
-        name = f"deployment {found.workload.key}"
-        yield Finding(name, text, "see why no pod is created", _rollout(found))
-    for each in found.pods:
-        if each.pod.ready or each.pod.deleting:
+        name = f"deployment {release.workload.key}"
+        yield Finding(name, text, "see why no pod is created", _rollout(release))
+    for pod in release.pods:
+        if pod.pod.ready or pod.pod.deleting:
             continue
-        statuses = each.status.container_statuses
+        statuses = pod.status.container_statuses
         waiting = next((s.state.waiting.reason for s in statuses if s.state.waiting), "")
-        said = waiting or next(
-            (c.message for c in each.status.conditions if c.status == "False" and c.message), ""
+        reason = waiting or next(
+            (c.message for c in pod.status.conditions if c.status == "False" and c.message), ""
         )
-        namespace, name = each.pod.ref
+        namespace, name = pod.pod.ref
         yield Finding(
-            each.subject,
-            f"is {each.pod.phase or 'Pending'} and not ready{': ' if said else ''}{said}",
+            pod.subject,
+            f"is {pod.pod.phase or 'Pending'} and not ready{': ' if reason else ''}{reason}",
             "see its events and its log",
             f"kubectl -n {namespace} describe pod {name}",
         )
@@ -91,19 +91,19 @@ def restarts(facts: Facts) -> Iterator[Finding]:
 
     Raise `resources.limits.memory`, or see the log of the previous container.
     """
-    for each in installed(facts).pods:
-        for status in each.status.container_statuses:
+    for pod in require_release(facts).pods:
+        for status in pod.status.container_statuses:
             ended = status.last_state.terminated
             if ended is not None and ended.reason == "OOMKilled":
-                said = "was killed for its memory (OOMKilled): raise resources.limits.memory"
+                text = "was killed for its memory (OOMKilled): raise resources.limits.memory"
             elif status.restart_count >= 5:
-                said = f"has restarted {status.restart_count} times"
+                text = f"has restarted {status.restart_count} times"
             else:
                 continue
-            namespace, name = each.pod.ref
+            namespace, name = pod.pod.ref
             yield Finding(
-                each.subject,
-                f"container {status.name} {said}",
+                pod.subject,
+                f"container {status.name} {text}",
                 "see the log of the previous container, and its memory",
                 f"kubectl -n {namespace} logs {name} --previous --tail=20",
             )
@@ -116,40 +116,42 @@ def skew(facts: Facts) -> Iterator[Finding]:
 
     Remove `image.tag` from the values, or upgrade the chart.
     """
-    found = installed(facts)
-    labels = found.workload.metadata.labels
+    release = require_release(facts)
+    labels = release.workload.metadata.labels
     wanted = labels.get("app.kubernetes.io/version", "")
-    for container in found.workload.spec.template.spec.containers:
+    for container in release.workload.spec.template.spec.containers:
         image, _, digest = container.image.partition("@")
         tag = image.rpartition(":")[2] if ":" in image.rpartition("/")[2] else ""
         numbered = tag[:1].isdigit() or tag[:1] == "v"
         if wanted and numbered and not digest and tag.removeprefix("v") != wanted:
             yield Finding(
-                f"deployment {found.workload.key}",
+                f"deployment {release.workload.key}",
                 f"runs image {tag}, and its chart is for {wanted}",
                 "remove image.tag from the values, or upgrade the chart to the image's version",
-                f"helm -n {helm_release(found.workload)[0]} list",
+                f"helm -n {helm_release(release.workload)[0]} list",
             )
 
 
 @check("GMA705", CheckSection.OURS, "an update or a lost node leaves a replica", Severity.WARNING)
-def single(facts: Facts) -> Iterator[Finding]:
+def single_replica(facts: Facts) -> Iterator[Finding]:
     """With one replica, metrics are unavailable while it restarts or moves to another node.
 
     Set `replicas: 2`, the chart's default.
     """
-    found = installed(facts)
-    if found.workload.spec.replicas == 1:
+    release = require_release(facts)
+    if release.workload.spec.replicas == 1:
         yield Finding(
-            f"deployment {found.workload.key}",
+            f"deployment {release.workload.key}",
             "has one replica: metrics are unavailable while it restarts",
             "set replicas to 2 in the values of the chart",
-            own_values(found, {"replicas": "2"}, scale(own(found.workload), 2).command),
+            own_values(
+                release, {"replicas": "2"}, scale(changed_workload(release.workload), 2).command
+            ),
         )
 
 
 @check("GMA706", CheckSection.OURS, "GPU pods have a value", effect=FindingEffect.RESULT)
-def unmeasured(facts: Facts) -> Iterator[Finding]:
+def unmeasured_pods(facts: Facts) -> Iterator[Finding]:
     """Pods that are ready and hold a GPU have no value. There is one finding for each reason;
     without the view API, one for each namespace.
 
@@ -157,22 +159,22 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
     """
     shown = facts.without_value
     if not shown.known:
-        installed(facts)
+        require_release(facts)
     measured = (facts.measured.value or {}) if shown.known else facts.measured.read()
-    known = {each.key: each for each in shown.value or ()}
+    absences = {absence.key: absence for absence in shown.value or ()}
     reasons: dict[str, list[WithoutValue]] = {}
-    rest: dict[str, list[str]] = {}
-    for each in facts.gpu_pods:
-        namespace, name = each.pod.ref
-        if not (each.runs and each.pod.ready):
+    unexplained: dict[str, list[str]] = {}
+    for pod in facts.gpu_pods:
+        namespace, name = pod.pod.ref
+        if not (pod.runs and pod.pod.ready):
             continue
-        if why := known.get(each.key):
+        if why := absences.get(pod.key):
             reasons.setdefault(why.reason, []).append(why)
         elif namespace in measured and name not in measured[namespace]:
-            rest.setdefault(namespace, []).append(name)
+            unexplained.setdefault(namespace, []).append(name)
     for pods in reasons.values():
         yield _for_a_reason(facts, pods)
-    for namespace, names in rest.items():
+    for namespace, names in unexplained.items():
         count = sum(p.pod.ref.namespace == namespace and p.runs for p in facts.gpu_pods)
         yield Finding(
             f"namespace {namespace}",
@@ -182,10 +184,10 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def measured(facts: Facts, pods: Sequence[SeenPod]) -> bool:
+def are_measured(facts: Facts, pods: Sequence[SeenPod]) -> bool:
     """Return whether each of these pods is known to have a value of `gpu_utilization`."""
-    known = (facts.measured.value or {}) if facts.measured.known else {}
-    return all(pod.pod.ref.name in known.get(pod.pod.ref.namespace, ()) for pod in pods)
+    measured_names = (facts.measured.value or {}) if facts.measured.known else {}
+    return all(pod.pod.ref.name in measured_names.get(pod.pod.ref.namespace, ()) for pod in pods)
 
 
 def _for_a_reason(facts: Facts, pods: Sequence[WithoutValue]) -> Finding:
@@ -200,8 +202,8 @@ def fix_of_reason(facts: Facts, why: WithoutValue) -> tuple[str, str | Fix]:
     """Return what to do about a pod without a value, and the command."""
     namespace, _, name = why.key.partition("/")
     action: str | Fix = f"gpu-metrics-adapter explain pod {name} -n {namespace}"
-    known = REASONS.get(why.reason)
-    hint = known.command if known and known.command.startswith(DOCTOR) else why.hint
+    cause = REASONS.get(why.reason)
+    hint = cause.command if cause and cause.command.startswith(DOCTOR) else why.hint
     advice = hint or "see its values"
     if hint.startswith("kubectl "):
         advice, action = "run this command for its exporter or pod", hint
@@ -213,11 +215,11 @@ def fix_of_reason(facts: Facts, why: WithoutValue) -> tuple[str, str | Fix]:
         advice = f"{checks} says why, and has the command"
         action = f"{DOCTOR} --explain {why.reason}"
     elif why.changes:
-        advice, action = _changed(facts, why) or (advice, action)
+        advice, action = _fix_of_change(facts, why) or (advice, action)
     return advice, action
 
 
-def _changed(facts: Facts, why: WithoutValue) -> tuple[str, Fix] | None:
+def _fix_of_change(facts: Facts, why: WithoutValue) -> tuple[str, Fix] | None:
     """Return the fix of a reason that changes an object, as it lasts; None for another reason."""
     of = changed_object(why.changes)
     fix = lasting_fix(why.reason, workload(facts, of.kind, of.namespace, of.name))

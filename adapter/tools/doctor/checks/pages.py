@@ -13,10 +13,10 @@ from adapter.tools.doctor.checks.hpas import metrics
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 from adapter.tools.doctor.page import ExporterPage
+from adapter.tools.doctor.pagefaults import usable_pages
 from adapter.tools.doctor.podcommands import delete, logs, set_env, show
-from adapter.tools.doctor.scaled import pods_of, target_of
+from adapter.tools.doctor.scaletargets import pods_of, target_of
 from adapter.tools.doctor.scrapes import exporters
-from adapter.tools.doctor.troubled import usable
 
 _UTIL: Final = frozenset(
     field
@@ -31,8 +31,8 @@ _DUPLICATE: Final = "duplicate_label"
 
 
 def _pages(facts: Facts) -> Iterator[tuple[SeenPod, ExporterPage]]:
-    pods = [each for each, rule in exporters(facts) if rule.family != "hami"]
-    yield from usable(facts, pods, facts.pages.read())
+    pods = [pod for pod, rule in exporters(facts) if rule.family != "hami"]
+    yield from usable_pages(facts, pods, facts.pages.read())
 
 
 @check("GMA121", CheckSection.EXPORTERS, "pages name the pods that hold GPUs")
@@ -43,15 +43,15 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
     dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
     `/var/lib/kubelet/pod-resources` of its node.
     """
-    holders = {each.pod.node for each in facts.gpu_pods if each.runs and each.pod.ready}
-    for each, page in _pages(facts):
+    holders = {pod.pod.node for pod in facts.gpu_pods if pod.runs and pod.pod.ready}
+    for pod, page in _pages(facts):
         if page.devices and page.node in holders and not page.named:
             yield Finding(
-                each.subject,
+                pod.subject,
                 f"its page names no pod, and pods on node {page.node} hold GPUs",
                 *set_env(
                     facts,
-                    each,
+                    pod,
                     "turn the mapping of GPUs to pods on",
                     "DCGM_EXPORTER_KUBERNETES",
                     "true",
@@ -66,14 +66,14 @@ def no_utilization(facts: Facts) -> Iterator[Finding]:
     Add `DCGM_FI_DEV_GPU_UTIL` to the exporter's CSV file of counters (`docs/metrics.md` lists the
     fields of other vendors).
     """
-    for each, page in _pages(facts):
+    for pod, page in _pages(facts):
         whole = [device for device in page.devices if not device.mig]
         if whole and not page.fields & _UTIL:
             yield Finding(
-                each.subject,
+                pod.subject,
                 f"its page has no GPU utilization (it has {len(page.fields)} known fields)",
                 "add DCGM_FI_DEV_GPU_UTIL to the exporter's list of counters",
-                f"kubectl -n {each.pod.ref.namespace} get configmaps",
+                f"kubectl -n {pod.pod.ref.namespace} get configmaps",
             )
 
 
@@ -85,14 +85,14 @@ def no_profiling(facts: Facts) -> Iterator[Finding]:
     Add the field to the list of counters. Profiling counters need `SYS_ADMIN` in the exporter's
     container.
     """
-    for each, page in _pages(facts):
+    for pod, page in _pages(facts):
         instances = [device for device in page.devices if device.mig]
         if instances and not page.fields & _ENGINE:
             yield Finding(
-                each.subject,
+                pod.subject,
                 f"its page has {len(instances)} MIG instances and no engine activity",
                 "add DCGM_FI_PROF_GR_ENGINE_ACTIVE to the exporter's list of counters",
-                logs(each),
+                logs(pod),
             )
 
 
@@ -110,7 +110,7 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
         if about is None or target is None or about.scope is not Scope.DEVICE:
             continue
         needed = {field for formula in about.formulas for field in formula.fields}
-        nodes = {each.pod.node for each in pods_of(facts, target) if each.pod.holds_gpu}
+        nodes = {pod.pod.node for pod in pods_of(facts, target) if pod.pod.holds_gpu}
         on = [page for page in pages if page.node in nodes and page.devices]
         basic = {"gpu_utilization", "gpu_count"}
         if not on or metric.name in basic or any(page.fields & needed for page in on):
@@ -131,35 +131,35 @@ def strangers(facts: Facts) -> Iterator[Finding]:
 
     Restart the exporter if it lasts.
     """
-    nodes = {each.key: each.pod.node for each in facts.pods.read() if not each.pod.finished}
-    for each, page in _pages(facts):
+    nodes = {pod.key: pod.pod.node for pod in facts.pods.read() if not pod.pod.finished}
+    for pod, page in _pages(facts):
         wrong = sorted(name for name in page.named if nodes.get(name) != page.node)
         if wrong:
             more = f" and {len(wrong) - 2} more" if len(wrong) > 2 else ""
             yield Finding(
-                each.subject,
+                pod.subject,
                 f"its page names {', '.join(wrong[:2])}{more}, not on node {page.node}",
                 "restart the exporter if this lasts",
-                delete(each),
+                delete(pod),
             )
 
 
 @check("GMA126", CheckSection.EXPORTERS, "pages have valid values")
-def blank(facts: Facts) -> Iterator[Finding]:
+def blank_values(facts: Facts) -> Iterator[Finding]:
     """Every utilization sample of a device is DCGM's sign for "no value", not a number, or out of
     range.
 
     Restart the host engine of DCGM, or the exporter. See the driver's log for errors of the device.
     """
-    for each, page in _pages(facts):
-        found = [d.id for d in page.devices if d.blank & _UTIL and not d.series & _UTIL]
-        if found:
+    for pod, page in _pages(facts):
+        ids = [d.id for d in page.devices if d.blank & _UTIL and not d.series & _UTIL]
+        if ids:
             yield Finding(
-                each.subject,
-                f"{len(found)} of {len(page.devices)} devices have no valid utilization, such as "
-                f"{found[0]}",
+                pod.subject,
+                f"{len(ids)} of {len(page.devices)} devices have no valid utilization, such as "
+                f"{ids[0]}",
                 "restart the exporter, and see the driver's log",
-                delete(each),
+                delete(pod),
             )
 
 
@@ -171,10 +171,10 @@ def xids(facts: Facts) -> Iterator[Finding]:
     Look the code up in NVIDIA's "XID Errors". Drain the node if it is a hardware error.
     """
     for _, page in _pages(facts):
-        found = {device.id: device.xid for device in page.devices if device.xid}
-        if found:
-            device, code = min(found.items())
-            more = f", and {len(found) - 1} more devices report one" if len(found) > 1 else ""
+        codes = {device.id: device.xid for device in page.devices if device.xid}
+        if codes:
+            device, code = min(codes.items())
+            more = f", and {len(codes) - 1} more devices report one" if len(codes) > 1 else ""
             yield Finding(
                 f"node {page.node}",
                 f"device {device} reports XID error {code}{more}",
@@ -184,42 +184,42 @@ def xids(facts: Facts) -> Iterator[Finding]:
 
 
 @check("GMA128", CheckSection.EXPORTERS, "pages are well within the limits", Severity.WARNING)
-def large(facts: Facts) -> Iterator[Finding]:
+def large_pages(facts: Facts) -> Iterator[Finding]:
     """The page has more than 80 % of the bytes or samples that the adapter accepts
     (`docs/limits.md`).
 
     Raise `source.scrape.max_bytes`, or remove counters and labels that nobody uses.
     """
     most = facts.settings.source.scrape.max_bytes
-    for each, page in _pages(facts):
+    for pod, page in _pages(facts):
         if page.size > _NEAR * most:
-            said = f"its page has {page.size} of {most} bytes"
+            text = f"its page has {page.size} of {most} bytes"
         elif page.samples > _NEAR * EXPORTER.samples:
-            said = f"its page has {page.samples} of {EXPORTER.samples} samples"
+            text = f"its page has {page.samples} of {EXPORTER.samples} samples"
         else:
             continue
         yield Finding(
-            each.subject,
-            said,
+            pod.subject,
+            text,
             "raise source.scrape.max_bytes, or remove counters and labels",
-            show(each),
+            show(pod),
         )
 
 
 @check("GMA129", CheckSection.EXPORTERS, "pages are well formed", Severity.WARNING)
-def malformed(facts: Facts) -> Iterator[Finding]:
+def malformed_pages(facts: Facts) -> Iterator[Finding]:
     """The adapter cannot read more than 5 % of the lines of a page.
 
     `docs/troubleshooting.md` explains each reason. Upgrade the exporter.
     """
-    for each, page in _pages(facts):
+    for pod, page in _pages(facts):
         lost = {k: n for k, n in page.rejects.items() if k != _DUPLICATE}
         total = sum(lost.values())
         if total > _REJECTED * (total + page.samples):
             reason = max(lost, key=lambda key: lost[key])
             yield Finding(
-                each.subject,
+                pod.subject,
                 f"{total} lines of its page cannot be read, most of them by {reason}",
                 "see the reason in docs/troubleshooting.md, and upgrade the exporter",
-                logs(each),
+                logs(pod),
             )

@@ -21,7 +21,7 @@ def _store(facts: Facts) -> StoreAnswer:
     return facts.store.read()
 
 
-def _answering(facts: Facts) -> StoreAnswer:
+def _answering_store(facts: Facts) -> StoreAnswer:
     store = _store(facts)
     if store.problem:
         raise NotApplicableError("Prometheus does not answer")
@@ -29,7 +29,7 @@ def _answering(facts: Facts) -> StoreAnswer:
 
 
 @check("GMA301", CheckSection.PROMETHEUS, "Prometheus answers")
-def unreachable(facts: Facts) -> Iterator[Finding]:
+def unreachable_store(facts: Facts) -> Iterator[Finding]:
     """The Prometheus of `source.prometheus.url` does not answer queries: the address is wrong, it
     needs credentials, or something else answers there.
 
@@ -52,7 +52,7 @@ def no_series(facts: Facts) -> Iterator[Finding]:
 
     Create a ServiceMonitor or PodMonitor for the exporters.
     """
-    store = _answering(facts)
+    store = _answering_store(facts)
     if not store.names:
         yield Finding(
             f"prometheus {store.url}",
@@ -63,12 +63,12 @@ def no_series(facts: Facts) -> Iterator[Finding]:
 
 
 @check("GMA303", CheckSection.PROMETHEUS, "Prometheus scrapes every GPU node")
-def partial(facts: Facts) -> Iterator[Finding]:
+def partial_scrapes(facts: Facts) -> Iterator[Finding]:
     """Prometheus has series of fewer exporters than the cluster has GPU nodes.
 
     See the targets of Prometheus: some exporters are not selected, or their scrapes fail.
     """
-    store = _answering(facts)
+    store = _answering_store(facts)
     instances, nodes = _exporters(facts, store)
     if instances and instances < nodes:
         yield Finding(
@@ -82,15 +82,15 @@ def partial(facts: Facts) -> Iterator[Finding]:
 @check(
     "GMA304", CheckSection.PROMETHEUS, "Prometheus scrapes as often as configured", Severity.WARNING
 )
-def seldom(facts: Facts) -> Iterator[Finding]:
+def seldom_scrapes(facts: Facts) -> Iterator[Finding]:
     """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says, so
     values are too old between two scrapes.
 
     Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
     """
-    store = _answering(facts)
+    store = _answering_store(facts)
     expected = facts.settings.source.prometheus.scrape_interval
-    slow = {name: each for name, each in store.intervals.items() if each > 1.5 * expected}
+    slow = {name: seconds for name, seconds in store.intervals.items() if seconds > 1.5 * expected}
     if slow:
         name, seconds = max(slow.items(), key=lambda row: row[1])
         yield Finding(
@@ -102,22 +102,22 @@ def seldom(facts: Facts) -> Iterator[Finding]:
 
 
 @check("GMA305", CheckSection.PROMETHEUS, "series in Prometheus name pods")
-def dropped(facts: Facts) -> Iterator[Finding]:
+def dropped_labels(facts: Facts) -> Iterator[Finding]:
     """No series in Prometheus names a pod other than the exporter itself: a relabeling drops the
     labels, or overwrites them with those of the scrape target.
 
     Remove `labeldrop` rules for `pod`, `namespace`, `container` and `exported_…`, and set
     `honorLabels: true`, or keep the `exported_…` labels.
     """
-    store = _answering(facts)
-    running = [each for each in facts.gpu_pods if each.runs and each.pod.ready]
+    store = _answering_store(facts)
+    running = [pod for pod in facts.gpu_pods if pod.runs and pod.pod.ready]
     instances, nodes = _exporters(facts, store)
     if instances < nodes:
         # No series can name the pods of a node whose exporter Prometheus does not scrape.
-        pods = {each.key: each for each in facts.pods.read()}
+        pods = {pod.key: pod for pod in facts.pods.read()}
         scraped = {_node(labels, pods) for labels in store.series}
-        running = [each for each in running if each.pod.node in scraped]
-    holders = {each.key for each in running}
+        running = [pod for pod in running if pod.pod.node in scraped]
+    holders = {pod.key for pod in running}
     if not holders or not store.series:
         return
     if not any(_pods(labels) & holders for labels in store.series):
@@ -145,8 +145,8 @@ def _node(labels: Mapping[str, str], pods: Mapping[str, SeenPod]) -> str:
 def _pods(labels: Mapping[str, str]) -> set[str]:
     """Return the pods that a series may be about."""
     first, others = workload(labels, direct=False)
-    named = others if first is None else (first, *others)
-    return {f"{pod.namespace}/{pod.name}" for pod in named}
+    pods = others if first is None else (first, *others)
+    return {f"{pod.namespace}/{pod.name}" for pod in pods}
 
 
 @check(
@@ -158,22 +158,22 @@ def collision(facts: Facts) -> Iterator[Finding]:
 
     Set `honorLabels: false` (the adapter reads `exported_pod`), or drop the target's `pod` label.
     """
-    store = _answering(facts)
-    pods = {each.key: each for each in facts.pods.read()}
-    own = [
+    store = _answering_store(facts)
+    pods = {pod.key: pod for pod in facts.pods.read()}
+    own_series = [
         labels
         for labels in store.series
         if not is_renamed(labels)
-        and (each := pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}"))
-        and not each.pod.may_hold_gpu
-        and "exporter" in each.pod.ref.name
+        and (pod := pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}"))
+        and not pod.pod.may_hold_gpu
+        and "exporter" in pod.pod.ref.name
     ]
     others = [labels for labels in store.series if not is_renamed(labels)]
-    named = [labels for labels in others if labels not in own and labels.get("pod")]
-    if own and named:
+    named_series = [labels for labels in others if labels not in own_series and labels.get("pod")]
+    if own_series and named_series:
         yield Finding(
             f"prometheus {store.url}",
-            f"{len(own)} GPU series name the exporter's own pod {own[0]['pod']}",
+            f"{len(own_series)} GPU series name the exporter's own pod {own_series[0]['pod']}",
             "set honorLabels: false in the ServiceMonitor of the exporter",
             _SEE,
         )

@@ -11,7 +11,7 @@ from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.trigger import compile_trigger
 from adapter.answers.keda.trouble import ScaledFacts, address_causes, causes_of_scaled
 from adapter.config.settings import Settings
-from adapter.figures import listed
+from adapter.figures import join_names
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -62,14 +62,14 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
     """
-    facts.live()
-    for around in _scaled(facts):
+    facts.require_cluster()
+    for around in _scaledobject_facts(facts):
         for cause in causes_of_scaled(around):
             if cause.code is not CauseCode.SCALER_ADDRESS:
                 yield Finding(around.scaled.subject, cause.text, cause.fix, cause.command)
 
 
-def _scaled(facts: Facts) -> Iterator[ScaledFacts]:
+def _scaledobject_facts(facts: Facts) -> Iterator[ScaledFacts]:
     """Yield the ScaledObjects of the adapter's concern, with what is around them."""
     names = frozenset(servedmetrics.metrics(facts.settings))
     hpas = {(row.namespace, row.name): row.manifest for row in facts.hpas.read()}
@@ -119,15 +119,15 @@ def wrong_address(facts: Facts) -> Iterator[Finding]:
     Correct the trigger: `docs/keda.md`.
     """
     settings = _settings(facts)
-    for around in _scaled(facts):
+    for around in _scaledobject_facts(facts):
         for cause in address_causes(around):
             yield Finding(around.scaled.subject, cause.text, cause.fix, cause.command)
         for trigger in around.scaled.ours:
             if settings is not None and settings.keda.tls != _encrypts(trigger):
                 wanted = str(settings.keda.tls).lower()
-                at = f"{trigger.path}.metadata.enableTLS"
-                what = f"{at} is not {wanted}, and keda.tls of the adapter is {wanted}"
-                yield _wrong(around.scaled, at, what, wanted)
+                path = f"{trigger.path}.metadata.enableTLS"
+                what = f"{path} is not {wanted}, and keda.tls of the adapter is {wanted}"
+                yield _wrong_field(around.scaled, path, what, wanted)
 
 
 def _settings(facts: Facts) -> Settings | None:
@@ -137,11 +137,11 @@ def _settings(facts: Facts) -> Settings | None:
 
 
 def _encrypts(trigger: SeenTrigger) -> bool:
-    given = ("enableTLS", "tlsCertFile")
-    return any(trigger.metadata.get(key, "false").lower() != "false" for key in given)
+    keys = ("enableTLS", "tlsCertFile")
+    return any(trigger.metadata.get(key, "false").lower() != "false" for key in keys)
 
 
-def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Finding:
+def _wrong_field(scaled: SeenScaledObject, at: str, message: str, right: str) -> Finding:
     return Finding(scaled.subject, message, f'set {at} to "{right}"', scaled.patch(at, right))
 
 
@@ -163,6 +163,6 @@ def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
         for trigger in scaled.triggers:
             series = sorted(words(trigger.query) & names)
             if series and trigger.metadata.get("ignoreNullValues", "true").lower() != "false":
-                at = f"{trigger.path}.metadata.ignoreNullValues"
-                message = f"{trigger.path}: no answer about {listed(series, 2)} counts as 0"
-                yield _wrong(scaled, at, message, "false")
+                path = f"{trigger.path}.metadata.ignoreNullValues"
+                message = f"{trigger.path}: no answer about {join_names(series, 2)} counts as 0"
+                yield _wrong_field(scaled, path, message, "false")

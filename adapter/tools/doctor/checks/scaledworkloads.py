@@ -9,15 +9,15 @@ from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.serverkinds import kind_of_image
 from adapter.pipeline.cluster.changes import edit
-from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.podobjects import Container
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
-from adapter.tools.doctor.asked import targets
-from adapter.tools.doctor.changed import own
+from adapter.tools.doctor.askedmetrics import targets
+from adapter.tools.doctor.changedobjects import changed_workload
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.tools.doctor.scaled import target_of
+from adapter.tools.doctor.scaletargets import target_of
 
 _ONE_NODE: Final = "ReadWriteOnce"
 _ONE_POD: Final = "ReadWriteOncePod"
@@ -36,7 +36,7 @@ class _Scaled(NamedTuple):
         return f"{kind} {self.scaler.name}"
 
 
-def _scaled(facts: Facts) -> Iterator[_Scaled]:
+def _scaled_workloads(facts: Facts) -> Iterator[_Scaled]:
     """Yield the workloads that are scaled, and that hold GPUs, serve models, or scale on a metric
     of the adapter; raises NotApplicableError.
     """
@@ -75,7 +75,7 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
     Remove `spec.replicas`, first from the last applied manifest with `kubectl apply
     edit-last-applied`: `kubectl apply` sets 1 when the key disappears.
     """
-    for workload, scaler in _scaled(facts):
+    for workload, scaler in _scaled_workloads(facts):
         if workload.sets_replicas:
             kind, name = workload.kind.lower(), workload.metadata.name
             place = f"-n {workload.metadata.namespace}"
@@ -100,13 +100,13 @@ def one_node_volume(facts: Facts) -> Iterator[Finding]:
 
     Use a volume of `ReadOnlyMany` or `ReadWriteMany`, an image volume, or a cache on each node.
     """
-    for workload, scaler in _scaled(facts):
+    for workload, scaler in _scaled_workloads(facts):
         if scaler.high is not None and scaler.high < 2:
             continue
         for volume in workload.spec.template.spec.volumes:
-            if (named := volume.persistent_volume_claim) is None:
+            if (claim := volume.persistent_volume_claim) is None:
                 continue
-            key = (workload.metadata.namespace, named.claim_name)
+            key = (workload.metadata.namespace, claim.claim_name)
             modes = _modes(facts, key)
             if not modes or not set(modes) <= {_ONE_NODE, _ONE_POD}:
                 continue
@@ -142,15 +142,15 @@ def no_probe(facts: Facts) -> Iterator[Finding]:
     Add a readiness probe on the server's health path, such as `/health`, and a startup probe that
     is long enough for the model.
     """
-    for workload, scaler in _scaled(facts):
+    for workload, scaler in _scaled_workloads(facts):
         for container, kind in _servers(workload):
             if kind.gateway or container.readiness_probe or container.startup_probe:
                 continue
-            of = own(workload)
+            of = changed_workload(workload)
             yield Finding(
                 workload.subject,
                 f"container {container.name} ({kind.title}) has no readiness probe, and "
                 f"{_Scaled(workload, scaler).by} scales it",
                 "add readinessProbe and startupProbe to the container",
-                "" if workload.origin else lasting(of, edit(of, "add the probes")),
+                "" if workload.origin else make_lasting(of, edit(of, "add the probes")),
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from adapter.hpa import quantity
-from adapter.tools.doctor.checks.ours import installed
+from adapter.tools.doctor.checks.ours import require_release
 from adapter.tools.doctor.facts import Facts, SelfPage
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -49,7 +49,7 @@ _RENEWALS: Final = {
 
 def replica_pages(facts: Facts) -> list[SelfPage]:
     """Return the own metrics of the replicas; raises NotApplicableError without one."""
-    installed(facts)
+    require_release(facts)
     pages = list(facts.self_pages.read())
     if not pages:
         raise NotApplicableError("no replica of the adapter runs")
@@ -58,12 +58,12 @@ def replica_pages(facts: Facts) -> list[SelfPage]:
 
 def metrics_log(facts: Facts, page: SelfPage) -> str:
     """Return the command that prints the log of a replica."""
-    meta = installed(facts).workload.metadata
+    meta = require_release(facts).workload.metadata
     return f"kubectl -n {meta.namespace} logs {page.pod} --tail=20"
 
 
 @check("GMA711", CheckSection.OURS, "replicas agree", Severity.WARNING)
-def disagree(facts: Facts) -> Iterator[Finding]:
+def replicas_disagree(facts: Facts) -> Iterator[Finding]:
     """The replicas see different numbers of pods, exporters or devices, so an HPA gets another
     value from each.
 
@@ -76,11 +76,12 @@ def disagree(facts: Facts) -> Iterator[Finding]:
         low = min(values, key=lambda pod: values[pod], default="")
         high = max(values, key=lambda pod: values[pod], default="")
         if values and values[low] < values[high] * (1 - _APART):
+            namespace = require_release(facts).workload.metadata.namespace
             yield Finding(
                 f"pod {low}",
                 f"sees {values[low]:.0f} {words}, and {high} sees {values[high]:.0f}",
                 "see the log of this replica",
-                f"kubectl -n {installed(facts).workload.metadata.namespace} logs {low} --tail=20",
+                f"kubectl -n {namespace} logs {low} --tail=20",
             )
             return
 
@@ -91,10 +92,10 @@ def memory(facts: Facts) -> Iterator[Finding]:
 
     Raise `resources.limits.memory`. `docs/limits.md` lists what bounds the memory.
     """
-    found = installed(facts)
+    release = require_release(facts)
     limits = [
         quantity.parse(container.resources.limits["memory"])
-        for container in found.workload.spec.template.spec.containers
+        for container in release.workload.spec.template.spec.containers
         if "memory" in container.resources.limits
     ]
     if not limits:
@@ -103,7 +104,7 @@ def memory(facts: Facts) -> Iterator[Finding]:
         used = page.sum("process_resident_memory_bytes")
         if used is not None and used > _MEMORY * float(limits[0]):
             mib = 1 << 20
-            meta = found.workload.metadata
+            meta = release.workload.metadata
             yield Finding(
                 f"pod {page.pod}",
                 f"uses {used / mib:.0f} MiB of {float(limits[0]) / mib:.0f} MiB",
@@ -125,7 +126,7 @@ def certificate(facts: Facts) -> Iterator[Finding]:
     cert-manager's Certificate. The others are files of the control plane (`kubeadm certs renew
     front-proxy-client`).
     """
-    meta = installed(facts).workload.metadata
+    meta = require_release(facts).workload.metadata
     soonest: dict[str, tuple[float, str]] = {}
     for page in replica_pages(facts):
         for name, ends in page.by_label(_EXPIRY, "certificate").items():
@@ -134,11 +135,11 @@ def certificate(facts: Facts) -> Iterator[Finding]:
         if ends - facts.now >= _WEEKS or name not in _RENEWALS:
             continue
         days = (ends - facts.now) / 86400
-        said = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
+        text = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
         advice, command = _RENEWALS[name]
         yield Finding(
             f"pod {pod}",
-            f"the certificate {name} {said}",
+            f"the certificate {name} {text}",
             advice,
             command.format(namespace=meta.namespace, cronjob=f"{meta.name[:39]}-certificates"),
             Severity.WARNING if days > 0 else Severity.ERROR,
@@ -155,11 +156,11 @@ def rejects(facts: Facts) -> Iterator[Finding]:
     for page in replica_pages(facts):
         series, scrapes = page.sum("gma_snapshot_series"), page.sum("gma_scrapes_total")
         targets = page.sum("gma_scrape_targets")
-        found = page.by_label("gma_rejects_total", "reason")
-        if not (series and scrapes and targets and found):
+        counts = page.by_label("gma_rejects_total", "reason")
+        if not (series and scrapes and targets and counts):
             continue
         expected = series * scrapes / targets
-        reason, count = max(found.items(), key=lambda row: row[1])
+        reason, count = max(counts.items(), key=lambda row: row[1])
         if count > _SHARE * expected and count > 100:
             yield Finding(
                 f"pod {page.pod}",

@@ -11,27 +11,27 @@ from adapter.pipeline.catalog.targetfit import MisfitKind
 from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.changes import ChangedObject
 from adapter.pipeline.cluster.fixes import Fix
-from adapter.tools.doctor.asked import targets
-from adapter.tools.doctor.changed import own_values
+from adapter.tools.doctor.askedmetrics import targets
+from adapter.tools.doctor.changedobjects import own_values
 from adapter.tools.doctor.checks.hpas import metrics
 from adapter.tools.doctor.claims import of_other_devices
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.tools.doctor.podcommands import describe
 from adapter.tools.doctor.release import configmap_of
-from adapter.tools.doctor.scaled import pods_of, target_of
+from adapter.tools.doctor.scaletargets import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
 
 
-def _shared(facts: Facts) -> dict[str, str]:
+def _shared_nodes(facts: Facts) -> dict[str, str]:
     """Return the nodes whose GPUs several pods share -> how."""
-    found = {}
+    shared = {}
     for node in facts.nodes.read():
-        said = nodelabels.facts(node.metadata.labels)
-        if said.shared:
-            found[node.name] = said.strategy or "replicas"
-    return found
+        node_facts = nodelabels.facts(node.metadata.labels)
+        if node_facts.shared:
+            shared[node.name] = node_facts.strategy or "replicas"
+    return shared
 
 
 @check(
@@ -40,7 +40,7 @@ def _shared(facts: Facts) -> dict[str, str]:
     "HPAs on shared GPUs do not scale on copied values",
     Severity.WARNING,
 )
-def copied(facts: Facts) -> Iterator[Finding]:
+def copied_values(facts: Facts) -> Iterator[Finding]:
     """The pods of an HPA share GPUs by time-slicing or MPS, and `sharing.policy` is `copy`: more
     replicas do not lower the utilization of the whole GPU, so the HPA goes to its maximum.
 
@@ -49,35 +49,35 @@ def copied(facts: Facts) -> Iterator[Finding]:
     """
     if facts.settings.sharing.policy != "copy" or facts.settings.sharing.rules:
         raise NotApplicableError("sharing.policy is not copy")
-    shared = _shared(facts)
+    shared = _shared_nodes(facts)
     for hpa, metric in metrics(facts):
         target = target_of(facts, hpa)
         if target is None or "gpu_util" not in metric.name.lower():
             continue
-        on = sorted({each.pod.node for each in pods_of(facts, target)} & shared.keys())
+        on = sorted({pod.pod.node for pod in pods_of(facts, target)} & shared.keys())
         if on:
             yield Finding(
                 hpa.subject,
                 f"scales on {metric.name}, and node {on[0]} shares its GPUs ({shared[on[0]]}): "
                 "each pod gets the value of the whole GPU",
                 "set sharing.policy to equal or memory, or use a metric of the server",
-                _equally(facts),
+                _share_equally(facts),
             )
 
 
-def _equally(facts: Facts) -> Fix | str:
+def _share_equally(facts: Facts) -> Fix | str:
     """Return how the sharing policy is set; empty before the adapter is installed."""
-    found = facts.release.value if facts.release.known else None
-    if found is None:
+    release = facts.release.value if facts.release.known else None
+    if release is None:
         return ""
     edits = ChangedObject(
-        "ConfigMap", found.workload.metadata.namespace, configmap_of(found.workload)
+        "ConfigMap", release.workload.metadata.namespace, configmap_of(release.workload)
     )
-    return own_values(found, {"config.sharing.policy": "equal"}, edits.kubectl("edit", ""))
+    return own_values(release, {"config.sharing.policy": "equal"}, edits.kubectl("edit", ""))
 
 
 @check("GMA202", CheckSection.SHARING, "pods request GPU resources that nodes offer")
-def unoffered(facts: Facts) -> Iterator[Finding]:
+def unoffered_resources(facts: Facts) -> Iterator[Finding]:
     """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where nodes offer
     `nvidia.com/mig-1g.5gb` (MIG's strategy `mixed`) or `nvidia.com/gpu.shared` (time-slicing). It
     stays Pending.
@@ -86,20 +86,20 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
     """
     resources = facts.gpu_resources
     offered = {name for node in facts.nodes.read() for name in gpus_of(node, resources)}
-    seen = set()
-    for each in facts.gpu_pods:
-        for resource in each.pod.gpus:
+    reported = set()
+    for pod in facts.gpu_pods:
+        for resource in pod.pod.gpus:
             unknown = resource not in offered and resources.is_device(resource)
-            name = (each.pod.ref.namespace, resource, each.pod.owner or each.pod.ref)
-            if not unknown or name in seen or each.pod.phase != "Pending":
+            name = (pod.pod.ref.namespace, resource, pod.pod.owner or pod.pod.ref)
+            if not unknown or name in reported or pod.pod.phase != "Pending":
                 continue
-            seen.add(name)
-            there = ", ".join(sorted(offered)[:3]) or "no GPU resource"
+            reported.add(name)
+            choices = ", ".join(sorted(offered)[:3]) or "no GPU resource"
             yield Finding(
-                each.subject,
-                f"requests {resource}, and nodes offer {there}: it stays Pending",
+                pod.subject,
+                f"requests {resource}, and nodes offer {choices}: it stays Pending",
                 "request a resource that the nodes offer",
-                describe(each),
+                describe(pod),
             )
 
 
@@ -124,21 +124,21 @@ def claims(facts: Facts) -> Iterator[Finding]:
 
     Set `KUBERNETES_ENABLE_DRA=true` in dcgm-exporter 4.4.0 or newer.
     """
-    known = (facts.claims.value or ()) if facts.claims.known else ()
+    known_claims = (facts.claims.value or ()) if facts.claims.known else ()
     pods = [
-        each
-        for each in facts.pods.read()
-        if each.pod.claims and not each.pod.gpus and not each.pod.finished
-        if not of_other_devices(known, each.key)
+        pod
+        for pod in facts.pods.read()
+        if pod.pod.claims and not pod.pod.gpus and not pod.pod.finished
+        if not of_other_devices(known_claims, pod.key)
     ]
     pages = facts.pages.read().values() if pods else ()
-    for each in pods:
-        on = [page for page in pages if page.node == each.pod.node and page.devices]
-        if on and each.pod.ready and not any(each.key in page.named for page in on):
+    for pod in pods:
+        on = [page for page in pages if page.node == pod.pod.node and page.devices]
+        if on and pod.pod.ready and not any(pod.key in page.named for page in on):
             namespace, _, name = on[0].pod.partition("/")
             yield Finding(
-                each.subject,
-                f"has a resource claim and no other GPU, and the exporter on {each.pod.node} does "
+                pod.subject,
+                f"has a resource claim and no other GPU, and the exporter on {pod.pod.node} does "
                 "not name it",
                 "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",
                 f"kubectl -n {namespace} get pod {name} -o yaml",
@@ -153,12 +153,12 @@ def unknown_resource(facts: Facts) -> Iterator[Finding]:
     Add the resource to `cluster.gpu_resources`.
     """
     resources = facts.gpu_resources
-    found: dict[str, str] = {}
+    by_resource: dict[str, str] = {}
     for node in facts.nodes.read():
         for name in node.status.allocatable:
             if "/" in name and _GPU.search(name) and not resources.is_gpu(name):
-                found.setdefault(name, node.name)
-    for name, node_name in found.items():
+                by_resource.setdefault(name, node.name)
+    for name, node_name in by_resource.items():
         yield Finding(
             f"node {node_name}",
             f"offers {name}, which cluster.gpu_resources does not match",

@@ -186,8 +186,8 @@ def test_a_placeholder_dilutes_no_mean_and_adds_no_series(lab: Lab) -> None:
     assert set(lab.values("app=inf")) == {"a", "b"}
     assert lab.values("pod=hold") == {"hold": 0}, "it is answered for who asks for it alone"
     query = ObjectQuery(NAMESPACES, None, "ns", "gpu_utilization", EVERYTHING, EVERYTHING)
-    (found,) = at_once(lab.custom.values(query, NOW)).items
-    assert found.milli == 50_000, "(90 + 30 + 30) / 3"
+    (mean,) = at_once(lab.custom.values(query, NOW)).items
+    assert mean.milli == 50_000, "(90 + 30 + 30) / 3"
 
 
 @pytest.mark.parametrize("where", ["aggregate=median", "aggregate", "aggregate!=sum", "!aggregate"])
@@ -261,7 +261,7 @@ class Below:
 
     fields = ("DCGM_FI_DEV_GPU_UTIL",)
 
-    def exported(self, device: DeviceData) -> bool:
+    def is_exported(self, device: DeviceData) -> bool:
         return device.reports(self.fields[0])
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:

@@ -162,9 +162,9 @@ def test_a_size_that_a_tenant_states_affects_its_own_group_alone(size: str) -> N
     """The annotations of a pod are its creator's."""
     own = [member(0, 0, size), *GROUPS[1:]]
     theirs = [member(group, 0, size, namespace="tenant") for group in (0, 1)]
-    found = ask(world({pod.ref.name: 40.0 for pod in GROUPS}, *own, *theirs), "aggregate=mean")
-    assert found["llm-1"] == 40_000
-    assert ("llm-0" in found) == (size != "999999999")
+    values = ask(world({pod.ref.name: 40.0 for pod in GROUPS}, *own, *theirs), "aggregate=mean")
+    assert values["llm-1"] == 40_000
+    assert ("llm-0" in values) == (size != "999999999")
 
 
 @pytest.mark.parametrize(

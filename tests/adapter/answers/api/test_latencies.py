@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, combine, pooled, read_pods
+from adapter.answers.api.aggregate import Aggregate, PodValue, combine, pool_latencies, read_pods
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.options import TelemetryOptions
@@ -59,8 +59,8 @@ def test_a_latency_above_the_last_bound_is_the_bound_and_says_so() -> None:
     world = Servers("a")
     world.serve("a", page(0, 0, 0, 0, 0, 0), 1000.0)
     world.serve("a", page(5, 0, 0, 0, 0, 15), 1005.0)
-    found = reading(world.read("a", f"{TTFT}_p90", 1006.0))
-    assert (found.value, found.note) == (2.5, "above 2.5 s, the last bound; 20 in 5 s")
+    latency = reading(world.read("a", f"{TTFT}_p90", 1006.0))
+    assert (latency.value, latency.note) == (2.5, "above 2.5 s, the last bound; 20 in 5 s")
 
 
 @pytest.mark.parametrize(("hits", "reason"), [(0, "no_requests"), (9, "too_few_requests")])
@@ -90,7 +90,7 @@ def test_a_restart_counts_from_zero() -> None:
 def test_nothing_is_read_before_somebody_asks() -> None:
     world = World(make_pod("a", gpus={}))
     world.scrape(page(0, 0, 0, 0, 0, 0), 1000.0, origin="u", pod=("ml", "a"), serves=True)
-    (series,) = world.store.snapshot.naming(PodRef("ml", "a"))
+    (series,) = world.store.snapshot.series_naming(PodRef("ml", "a"))
     assert set(series.history.latest()) == {"vllm:num_requests_running"}
 
 
@@ -137,13 +137,13 @@ def test_a_step_reads_the_latency_of_one_pod_and_adds_up_few_servers() -> None:
     """One step took a third of a second for 16 pods with as many servers as a page may have."""
     world = _many(100, *(f"p{n}" for n in range(4)))
     assert sum(1 for _ in _read(world)) == 4
-    adding = pooled(at_once(_read(world)), P90, Aggregate.MEAN, world.options)
+    adding = pool_latencies(at_once(_read(world)), P90, Aggregate.MEAN, world.options)
     assert sum(1 for _ in adding) >= 4
 
 
 def test_pods_that_share_a_latency_name_each_server_once() -> None:
     """The list was as long as pods times servers: 25 million entries for 5,000 pods."""
     world = _many(3, *(f"p{n}" for n in range(5)))
-    whole = at_once(pooled(at_once(_read(world)), P90, Aggregate.MEAN, world.options))
+    whole = at_once(pool_latencies(at_once(_read(world)), P90, Aggregate.MEAN, world.options))
     combined = combine(Aggregate.MEAN, [reading(row.value) for row in whole], partial=False)
     assert len(combined.devices) == 3 * 5

@@ -356,11 +356,11 @@ def test_the_version_grows_with_values_and_with_the_cluster(lab: Lab) -> None:
 
 
 def test_all_metrics_under_a_resource_agree_on_being_namespaced(lab: Lab) -> None:
-    found: dict[GroupResource, set[bool]] = {}
+    scopes: dict[GroupResource, set[bool]] = {}
     for row in lab.custom.resources():
-        found.setdefault(row.resource, set()).add(row.namespaced)
-    assert all(len(kinds) == 1 for kinds in found.values())
-    assert found[GroupResource("nodes", "")] == found[GroupResource("namespaces", "")] == {False}
+        scopes.setdefault(row.resource, set()).add(row.namespaced)
+    assert all(len(kinds) == 1 for kinds in scopes.values())
+    assert scopes[GroupResource("nodes", "")] == scopes[GroupResource("namespaces", "")] == {False}
     listed = {(str(row.resource), row.metric) for row in lab.custom.resources()}
     assert {
         ("pods", "DCGM_FI_DEV_GPU_UTIL"),

@@ -106,8 +106,8 @@ def evicted(number: int = 3) -> Scene:
     message = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi."
     status = {"reason": "Evicted", "message": message}
     scene = Scene()
-    for at in range(number):
-        scene.pod(f"llm-b{at}", phase="Failed", ready=False, since=90 + at, status=status)
+    for place in range(number):
+        scene.pod(f"llm-b{place}", phase="Failed", ready=False, since=90 + place, status=status)
     return scene.pod("llm-a", ready=False, since=20)
 
 

@@ -81,12 +81,12 @@ def _tainted(key: str) -> Scene:
 
 PLACES: Final[dict[str, Row]] = {
     **{
-        f"machines-that-the-cloud-has-not-{at}": (
+        f"machines-that-the-cloud-has-not-{number}": (
             CauseCode.UNSCHEDULABLE,
             _refused(answer),
             (f"in zones zone-a associated with this pod failed: {answer}", fix),
         )
-        for at, (answer, fix) in enumerate(
+        for number, (answer, fix) in enumerate(
             (
                 ("GCE out of resources", "the cloud has none of these machines now"),
                 ("ZONE_RESOURCE_POOL_EXHAUSTED", "the cloud has none of these machines now"),

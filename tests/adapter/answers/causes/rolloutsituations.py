@@ -106,8 +106,8 @@ def _corrected() -> Scene:
     """The old ReplicaSet could not create its pods, and the corrected one has."""
     scene = deployment({"updatedReplicas": 2}, chain=False)
     lost = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no"}
-    for name, at in (("llm-7f9", "1"), ("llm-b22", "2")):
-        notes = {"annotations": {"deployment.kubernetes.io/revision": at}}
+    for name, revision in (("llm-7f9", "1"), ("llm-b22", "2")):
+        notes = {"annotations": {"deployment.kubernetes.io/revision": revision}}
         scene.workload("ReplicaSet", name, replicas=2, **_owned(), **notes)
     scene.status("llm-7f9", lost)
     for name in ("llm-b22-a", "llm-b22-b"):

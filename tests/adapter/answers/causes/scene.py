@@ -166,7 +166,7 @@ class Scene:
 
     def apiservices(self, *rows: tuple[str, Mapping[str, str]]) -> Scene:
         """The registered APIs, each with its condition ``Available``."""
-        found = {}
+        apis = {}
         for name, condition in rows:
             row = {"type": "Available", "lastTransitionTime": ago(600), **condition}
             service = {"namespace": "kube-system", "name": "metrics-server"}
@@ -175,8 +175,8 @@ class Scene:
                 "spec": {"service": service},
                 "status": {"conditions": [row]},
             }
-            found[name] = read(manifest, ApiService)
-        return self.know(apiservices=found)
+            apis[name] = read(manifest, ApiService)
+        return self.know(apiservices=apis)
 
     def served(self, name: str) -> Scene:
         """The Service of the registered APIs."""

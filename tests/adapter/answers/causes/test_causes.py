@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import pytest
 
-from adapter.answers.causes import CauseCode, grouped
+from adapter.answers.causes import CauseCode, group_causes
 from tests.adapter.answers.causes.othersituations import evening
 from tests.adapter.answers.causes.situations import FOUND, NONE, XID, sliced
 
@@ -18,8 +18,8 @@ def test_a_situation_has_its_cause(name: str) -> None:
     code, scene, words = FOUND[name]
     (cause,) = scene.causes()
     assert cause.code is code
-    said = f"{cause.text}; {cause.fix}; {cause.command}"
-    assert [part for part in words if part not in said] == [], said
+    text = f"{cause.text}; {cause.fix}; {cause.command}"
+    assert [part for part in words if part not in text] == [], text
 
 
 @pytest.mark.parametrize("name", NONE)
@@ -40,8 +40,8 @@ def test_a_cause_is_one_plain_line_with_a_fix(name: str) -> None:
 
 
 def test_every_code_has_three_situations() -> None:
-    seen = Counter(code for code, _, _ in FOUND.values())
-    few = {code for code in CauseCode if seen[code] < 3}
+    situations = Counter(code for code, _, _ in FOUND.values())
+    few = {code for code in CauseCode if situations[code] < 3}
     # tests/adapter/answers/keda has the situations of ScaledObjects, test_drains those of nodes.
     others = {CauseCode.SCHEDULING_GATE, CauseCode.WRONG_NAMESPACE, CauseCode.NODE_KEPT}
     assert {code for code in few if not code.of_keda} <= others
@@ -51,7 +51,7 @@ def test_one_cause_of_many_hpas_is_one_group() -> None:
     _, scene, _ = FOUND["no-gpu-of-eight"]
     (cause,) = scene.causes()
     other = cause._replace(pods=("embed-a",), text="another text of the same node")
-    ((first, concerned),) = grouped([("hpa chat/llm", cause), ("hpa chat/embed", other)])
+    ((first, concerned),) = group_causes([("hpa chat/llm", cause), ("hpa chat/embed", other)])
     assert concerned == ["hpa chat/llm", "hpa chat/embed"]
     assert first.pods == ("llm-a", "embed-a")
     assert first.key == "gpus-unavailable node n1"

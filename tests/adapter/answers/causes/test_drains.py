@@ -80,9 +80,9 @@ BY_BUDGET = {
 @pytest.mark.parametrize("name", BY_BUDGET)
 def test_a_budget_without_an_eviction_keeps_the_node(name: str) -> None:
     of, text, fix = BY_BUDGET[name]
-    (said,) = kept(node(), pod("a"), budgets=(of,))
-    assert text in said
-    assert fix.replace("fix", "") in said
+    (message,) = kept(node(), pod("a"), budgets=(of,))
+    assert text in message
+    assert fix.replace("fix", "") in message
 
 
 OPEN = {
@@ -112,23 +112,23 @@ def test_a_budget_of_helm_is_changed_in_its_values() -> None:
     (of,) = drains.keepers(
         node(), [pod("a")], [budget(minAvailable=2, meta=meta)], structural=False
     )
-    said = f"{of.fix} {of.command}"
-    assert "values" in said
-    assert "kubectl -n chat patch" not in said
+    advice = f"{of.fix} {of.command}"
+    assert "values" in advice
+    assert "kubectl -n chat patch" not in advice
 
 
 def test_the_annotations_count_of_the_autoscaler_that_has_the_node() -> None:
     ours, other = node(OF_KARPENTER), node()
-    (said,) = kept(ours, pod("a", NOTED), pod("b", UNSAFE), pod("c", owner=None))
-    assert "karpenter.sh/do-not-disrupt" in said
-    assert "pod (chat/a)" in said
+    (message,) = kept(ours, pod("a", NOTED), pod("b", UNSAFE), pod("c", owner=None))
+    assert "karpenter.sh/do-not-disrupt" in message
+    assert "pod (chat/a)" in message
     unsafe, bare = kept(other, pod("a", NOTED), pod("b", UNSAFE), pod("c", owner=None))
     assert "safe-to-evict" in unsafe
     assert "1 pod (chat/c): nothing would create it again" in bare
-    (said,) = kept(node(OF_KARPENTER, NOTED))
-    assert "by its own annotation" in said
-    (said,) = kept(node({}, {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}))
-    assert "scale-down-disabled-" in said
+    (message,) = kept(node(OF_KARPENTER, NOTED))
+    assert "by its own annotation" in message
+    (message,) = kept(node({}, {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}))
+    assert "scale-down-disabled-" in message
 
 
 def test_daemons_static_pods_and_finished_pods_keep_nothing() -> None:
@@ -172,9 +172,9 @@ PDB = "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])"
     ],
 )
 def test_events_say_what_keeps_a_node(row: SeenEvent, said: str) -> None:
-    found = drains.blocked([row], NOW)
-    assert found.get("n1", "").startswith(said)
-    assert bool(found) == bool(said)
+    blocked = drains.blocked_nodes([row], NOW)
+    assert blocked.get("n1", "").startswith(said)
+    assert bool(blocked) == bool(said)
 
 
 def drifted(status: str) -> SeenNodeClaim:
@@ -184,9 +184,9 @@ def drifted(status: str) -> SeenNodeClaim:
 
 
 def test_who_wants_to_remove_a_node() -> None:
-    assert drains.leaves(node(), [], NOW) == ""
-    assert drains.leaves(node(unschedulable=True), [], NOW) == "is cordoned"
-    words = drains.leaves(node(taints=("karpenter.sh/disrupted",)), [], NOW)
+    assert drains.why_leaving(node(), [], NOW) == ""
+    assert drains.why_leaving(node(unschedulable=True), [], NOW) == "is cordoned"
+    words = drains.why_leaving(node(taints=("karpenter.sh/disrupted",)), [], NOW)
     assert words.endswith("Karpenter is removing it")
-    assert "(Drifted: NodePoolDrifted)" in drains.leaves(node(), [drifted("True")], NOW)
-    assert drains.leaves(node(), [drifted("False")], NOW) == ""
+    assert "(Drifted: NodePoolDrifted)" in drains.why_leaving(node(), [drifted("True")], NOW)
+    assert drains.why_leaving(node(), [drifted("False")], NOW) == ""

@@ -98,8 +98,8 @@ SAID: dict[str, tuple[SeenNode, str, str]] = {
 
 @pytest.mark.parametrize("what", SAID)
 def test_a_node_says_what_is_wrong_once_and_what_to_do(what: str) -> None:
-    seen, text, fix = SAID[what]
-    (cause,) = nodestates.causes(seen, NOW, STANDARD)
+    seen_node, text, fix = SAID[what]
+    (cause,) = nodestates.causes(seen_node, NOW, STANDARD)
     assert text in cause.text
     assert fix in cause.fix
     assert cause.subject == "node n1"
@@ -129,9 +129,9 @@ def test_an_operand_that_a_label_keeps_away_is_named_where_no_gpu_is_offered() -
 
 def test_a_node_whose_devices_a_dra_driver_publishes_need_not_offer_a_resource() -> None:
     labels = {"nvidia.com/gpu.present": "true"}
-    seen = read({"metadata": {"name": "n1", "labels": labels}}, SeenNode)
-    (cause,) = gpunodes.causes([seen], STANDARD)
+    seen_node = read({"metadata": {"name": "n1", "labels": labels}}, SeenNode)
+    (cause,) = gpunodes.causes([seen_node], STANDARD)
     assert "offers no GPU" in cause.text
     rows = [{"spec": {"nodeName": "n1", "driver": "gpu.nvidia.com", "devices": [{"name": "a"}]}}]
-    claimed = gpunodes.claimed(read(row, ResourceSlice) for row in rows)
-    assert not list(gpunodes.causes([seen], STANDARD, claimed))
+    claimed = gpunodes.dra_nodes(read(row, ResourceSlice) for row in rows)
+    assert not list(gpunodes.causes([seen_node], STANDARD, claimed))

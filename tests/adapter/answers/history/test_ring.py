@@ -25,25 +25,25 @@ def _noted(ring: HistoryRing, minute: int, value: float | None, metric: str = "m
 
 
 def _read(ring: HistoryRing, minutes: int = 1440) -> NotedPast:
-    found = ring.read(LLM, minutes)
-    assert found is not None
-    return found
+    past = ring.read(LLM, minutes)
+    assert past is not None
+    return past
 
 
 def test_a_point_is_read_as_it_was_noted() -> None:
     ring = HistoryRing()
     _noted(ring, FIRST, 69.47)
-    found = _read(ring)
-    assert found.start == FIRST * 60
-    assert found.metric == "m"
-    assert found.columns == {
+    past = _read(ring)
+    assert past.start == FIRST * 60
+    assert past.metric == "m"
+    assert past.columns == {
         "value": [69.5],  # three digits
         "target": [70],
         "current": [2],
         "desired": [3],
         "state": [10],
     }
-    assert found.states() == ["healthy"]
+    assert past.states() == ["healthy"]
 
 
 @pytest.mark.parametrize("later", [1, 59, 60, 130], ids=["open", "last", "next hour", "hours"])
@@ -57,8 +57,8 @@ def test_a_minute_that_is_missing_is_a_gap_and_no_zero(later: int) -> None:
 def test_a_number_that_is_missing_is_none() -> None:
     ring = HistoryRing()
     _noted(ring, FIRST, None)
-    found = _read(ring).columns
-    assert (found["value"], found["current"]) == ([None], [2])
+    columns = _read(ring).columns
+    assert (columns["value"], columns["current"]) == ([None], [2])
 
 
 def test_no_minute_is_noted_twice_or_before_another() -> None:
@@ -73,9 +73,9 @@ def test_only_the_newest_minutes_are_read() -> None:
     ring = HistoryRing()
     for minute in range(130):
         _noted(ring, FIRST + minute, float(minute))
-    found = _read(ring, 75)
-    assert found.columns["value"] == list(range(55, 130))
-    assert found.start == (FIRST + 55) * 60
+    past = _read(ring, 75)
+    assert past.columns["value"] == list(range(55, 130))
+    assert past.start == (FIRST + 55) * 60
 
 
 def test_a_day_is_kept_and_nothing_older() -> None:
@@ -91,21 +91,21 @@ def test_values_of_another_metric_are_left_out_and_replicas_are_not(later: int) 
     ring = HistoryRing()
     _noted(ring, FIRST, 7.0, "queue")
     _noted(ring, FIRST + later, 90.0, "utilization")
-    found = _read(ring)
-    assert found.metric == "utilization"
-    assert found.columns["value"] == [*[None] * later, 90]
-    assert found.columns["target"] == [*[None] * later, 70]
-    assert found.columns["current"][0] == 2
+    past = _read(ring)
+    assert past.metric == "utilization"
+    assert past.columns["value"] == [*[None] * later, 90]
+    assert past.columns["target"] == [*[None] * later, 70]
+    assert past.columns["current"][0] == 2
 
 
 def test_large_and_impossible_numbers() -> None:
     ring = HistoryRing()
     at_once(ring.turn(FIRST))
     ring.note(LLM, (68_999_999_488.0, 34_359_738_368, 1e300, float("inf"), None), "bytes")
-    found = _read(ring).columns
-    assert found["value"] == [6.9e10]
-    assert found["target"] == [3.435974e10]  # seven digits
-    assert found["current"] == found["desired"] == found["state"] == [None]
+    columns = _read(ring).columns
+    assert columns["value"] == [6.9e10]
+    assert columns["target"] == [3.435974e10]  # seven digits
+    assert columns["current"] == columns["desired"] == columns["state"] == [None]
 
 
 def test_the_bound_holds_and_the_oldest_hours_end_first() -> None:
@@ -125,7 +125,7 @@ def test_the_bound_holds_and_the_oldest_hours_end_first() -> None:
 
 
 def _handed(ring: HistoryRing) -> list[StoredHour]:
-    hours = [at_once(ring.stored(hour)) for hour in ring.hours]
+    hours = [at_once(ring.stored_hour(hour)) for hour in ring.hours]
     return [msgspec.json.decode(msgspec.json.encode(hour), type=StoredHour) for hour in hours]
 
 
@@ -275,9 +275,9 @@ BENT = {
 def test_a_block_of_another_form_is_refused(content: object) -> None:
     packer = zlib.compressobj(6, wbits=-15)
     block = packer.compress(msgspec.json.encode(content)) + packer.flush()
-    [known] = _handed(_one())
+    [hour] = _handed(_one())
     with pytest.raises(HourError):
-        HistoryRing().take(msgspec.structs.replace(known, blocks=[block]), (FIRST + 1) * 60)
+        HistoryRing().take(msgspec.structs.replace(hour, blocks=[block]), (FIRST + 1) * 60)
 
 
 def _one() -> HistoryRing:

@@ -52,16 +52,16 @@ def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
             values.append(of_pods or Missing("no metrics returned from custom metrics API"))
         else:
             values.append(next(other))
-    there = world.hpa["status"].get("currentReplicas", 0)
-    replicas = there if world.replicas is None else world.replicas
+    current = world.hpa["status"].get("currentReplicas", 0)
+    replicas = current if world.replicas is None else world.replicas
     replicas = replicas if size is None else size
     facts = HpaFacts(
         world.hpa,
         spec,
         NOW,
-        Scale(replicas, there, "app=llm"),
+        Scale(replicas, current, "app=llm"),
         pods=world.pods,
-        values=[ReadValues(each) for each in values],
+        values=[ReadValues(of_metric) for of_metric in values],
         triggers=_scaled(world).triggers,
     )
     return explain(facts)
@@ -81,8 +81,8 @@ def _viewer(world: JudgedWorld) -> Viewer:
     pods = [_DECODER.reduce(msgspec.convert(pod, PodManifest, strict=False)) for pod in world.pods]
     stage = World(*pods)
     page = "".join(
-        row("DCGM_FI_DEV_GPU_UTIL", pod["value"], pod["metadata"]["name"], uuid=f"GPU-{at}")
-        for at, pod in enumerate(world.pods)
+        row("DCGM_FI_DEV_GPU_UTIL", pod["value"], pod["metadata"]["name"], uuid=f"GPU-{number}")
+        for number, pod in enumerate(world.pods)
         if pod["value"] is not None
     )
     stage.scrape(page, NOW, node="n1")
@@ -126,26 +126,26 @@ def test_an_explanation_has_the_state_of_the_lists(name: str) -> None:
     world = WORLDS[name]
     report = _explained(world)
     assert report.judgement is not None
-    found = report.judgement
-    assert (found.state, found.level) == (world.state, world.level), found.text
+    judgement = report.judgement
+    assert (judgement.state, judgement.level) == (world.state, world.level), judgement.text
     held = world.says.partition("held by ")[2].partition(":")[0]
-    assert held in found.text, found.text
-    assert not (report.blocks and found.level == "good"), report.blocks
+    assert held in judgement.text, judgement.text
+    assert not (report.blocks and judgement.level == "good"), report.blocks
 
 
 def _row_of_top(listed: HpaSummary) -> tuple[object, object]:
     (table,) = tables_of("hpas", ClusterLists(hpas=[listed], at=NOW), everywhere=False)
-    (found,) = table.rows
-    return found.cells[table.index("STATE")], found.cells[table.index("DECISION")]
+    (shown,) = table.rows
+    return shown.cells[table.index("STATE")], shown.cells[table.index("DECISION")]
 
 
 def _page(read: ReadScalers, table: ObjectTable) -> Json:
     panels = {name: PanelState(name, "ok", updated=NOW) for name in (HPAS, WORKLOADS)}
     panels |= {name: PanelState(name) for name in (GPUS, NODES, PODS, EVENTS)}
-    seen = PageFacts(panels, {HPAS: read, WORKLOADS: table})
-    parts = Model(PriceList({}), 600.0).parts(seen, {HPAS, WORKLOADS}, NOW)
-    (found,) = msgspec.json.decode(parts["hpas"])
-    return dict(found)
+    facts = PageFacts(panels, {HPAS: read, WORKLOADS: table})
+    parts = Model(PriceList({}), 600.0).parts(facts, {HPAS, WORKLOADS}, NOW)
+    (hpa,) = msgspec.json.decode(parts["hpas"])
+    return dict(hpa)
 
 
 def test_the_worlds_have_every_state() -> None:
@@ -161,15 +161,15 @@ def _caused(code: CauseCode, name: str = "at its target") -> HpaEvidence:
 @pytest.mark.parametrize("code", CauseCode)
 def test_no_green_stands_beside_a_cause(code: CauseCode) -> None:
     for name in ("at its target", "scales out", "replicas that do not exist yet"):
-        found = judge(_caused(code, name))
-        assert found.level in ("warning", "bad")
-        assert f"why: {code}" in found.text
+        judgement = judge(_caused(code, name))
+        assert judgement.level in ("warning", "bad")
+        assert f"why: {code}" in judgement.text
 
 
 def test_a_cause_decides_before_a_start_is_over() -> None:
-    seen = _caused(CauseCode.QUOTA, "replicas that do not exist yet")
-    found = judge(replace(seen, pods=TargetPods(3, exist=3)))
-    assert (found.state, found.by) == (ScalingState.BEHIND, "why: quota")
+    evidence = _caused(CauseCode.QUOTA, "replicas that do not exist yet")
+    judgement = judge(replace(evidence, pods=TargetPods(3, exist=3)))
+    assert (judgement.state, judgement.by) == (ScalingState.BEHIND, "why: quota")
 
 
 def test_a_stopped_controller_makes_every_status_stale() -> None:

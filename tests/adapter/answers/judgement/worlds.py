@@ -56,8 +56,8 @@ def current(now: str, name: str = UTIL, kind: str = "Pods", target: str = "") ->
 
 def condition(kind: str, reason: str, *, status: bool = True, message: str = "") -> Json:
     """A condition of the status, ten minutes old."""
-    found = {"type": kind, "status": str(status), "reason": reason, "message": message}
-    return found | {"lastTransitionTime": ago(600)}
+    row = {"type": kind, "status": str(status), "reason": reason, "message": message}
+    return row | {"lastTransitionTime": ago(600)}
 
 
 ABLE: Final = condition("AbleToScale", "ReadyForNewScale", message="recommended size matches")
@@ -91,7 +91,7 @@ def hpa(
     **meta: Any,
 ) -> Json:
     """An HPA; ``status`` None is one value of the first metric at its target."""
-    found: Json = {
+    manifest: Json = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"namespace": NS, "name": "llm", "creationTimestamp": ago(created), **meta},
@@ -109,12 +109,12 @@ def hpa(
         },
     }
     if not size:
-        del found["status"]["currentReplicas"]  # as the API server does with a 0
+        del manifest["status"]["currentReplicas"]  # as the API server does with a 0
     if behavior is not None:
-        found["spec"]["behavior"] = behavior
+        manifest["spec"]["behavior"] = behavior
     if scaled is not None:
-        found["status"]["lastScaleTime"] = ago(scaled)
-    return found
+        manifest["status"]["lastScaleTime"] = ago(scaled)
+    return manifest
 
 
 def pod(
@@ -162,7 +162,7 @@ def pod(
 
 def three(*values: float | None, **last: Any) -> list[Json]:
     """Pods with values; the last one as the arguments say."""
-    rows = [pod(f"llm-abc-{at}", value) for at, value in enumerate(values)]
+    rows = [pod(f"llm-abc-{number}", value) for number, value in enumerate(values)]
     return [*rows[:-1], pod(f"llm-abc-{len(values) - 1}", values[-1], **last)]
 
 
@@ -194,16 +194,16 @@ LONG: Final = "m" * 253
 
 
 def _changed() -> Json:
-    found = hpa(generation=4, managedFields=[{"time": ago(1200)}])
-    found["status"]["observedGeneration"] = 3
-    return found
+    manifest = hpa(generation=4, managedFields=[{"time": ago(1200)}])
+    manifest["status"]["observedGeneration"] = 3
+    return manifest
 
 
 def _inner(**more: Any) -> Json:
     """An HPA that scales the ReplicaSet of a Deployment."""
-    found = hpa(**more)
-    found["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-abc"}
-    return found
+    manifest = hpa(**more)
+    manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-abc"}
+    return manifest
 
 
 def _flawed(
@@ -225,8 +225,8 @@ def _flawed(
     other: list[Values] = [] if (spec["type"], name) == ("Pods", UTIL) else [[number]]
     if spec["type"] == "Pods" and other:
         other = [{row["metadata"]["name"]: number for row in pods}]
-    found = hpa(spec=[spec], status=status, **more)
-    return JudgedWorld(found, pods, state, level, says, other=other, triggers=triggers)
+    manifest = hpa(spec=[spec], status=status, **more)
+    return JudgedWorld(manifest, pods, state, level, says, other=other, triggers=triggers)
 
 
 TRIGGER: Final = {
@@ -449,14 +449,14 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
     ),
     "overloaded, and pods are not ready": JudgedWorld(
         hpa(6, status=[current("100")]),
-        [*three(100, 100, 100, 100), *(pod(f"new-{at}", **PENDING, since=300) for at in (0, 1))],
+        [*three(100, 100, 100, 100), *(pod(f"new-{i}", **PENDING, since=300) for i in (0, 1))],
         "waiting",
         "warning",
         "2 pods without a node",
     ),
     "overloaded, and pods have not been ready for hours": JudgedWorld(
         hpa(6, status=[current("100")]),
-        [*three(100, 100, 100, 100), *(pod(f"new-{at}", **PENDING) for at in (0, 1))],
+        [*three(100, 100, 100, 100), *(pod(f"new-{i}", **PENDING) for i in (0, 1))],
         "behind",
         "bad",
         "6 wanted, 4 ready for 60m; 2 pods without a node; gpu_utilization 100 of 70",

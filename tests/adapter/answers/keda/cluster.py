@@ -9,7 +9,7 @@ from adapter.answers.keda.scaler import Options, Scaler, ScalerValues
 from adapter.answers.keda.trigger import Ref
 from adapter.answers.keda.triggers import TriggerAnswer
 from adapter.pipeline.attribution.reading import Absence, Reading
-from adapter.pipeline.attribution.unnamed import NOT_NAMED
+from adapter.pipeline.attribution.unnamedpods import NOT_NAMED
 from adapter.pipeline.attribution.values import STALE
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.index import PodIndex
@@ -111,7 +111,7 @@ class Cluster:
         return Reading(known, now, 30, now + PATIENCE, (), partial=False)
 
     def answer(self, ref: Ref, now: float, *, newest: bool = False) -> TriggerAnswer:
-        return at_once(self.scaler.answering(ref, now, newest=newest))
+        return at_once(self.scaler.answer_trigger(ref, now, newest=newest))
 
     def value(self, now: float = 0.0, **metadata: str) -> float:
         return self.answer(trigger(**metadata), now).number.exact

@@ -36,21 +36,21 @@ async def test_an_answer_is_returned_and_an_error_is_raised() -> None:
 
 
 async def test_others_have_a_turn_between_calls_that_take_their_share() -> None:
-    desk, seen = Desk(share=0.001), []
+    desk, order = Desk(share=0.001), []
 
     async def call(name: int) -> None:
         await desk.answer(work(lambda: busy(0.002)))
-        seen.append(name)
+        order.append(name)
 
     async def other() -> None:
         for _ in range(5):
             await asyncio.sleep(0)
-            seen.append(-1)
+            order.append(-1)
 
-    await asyncio.gather(*(call(at) for at in range(10)), other())
-    assert [at for at in seen if at >= 0] == list(range(10)), "in the order of their arrival"
-    assert seen.index(9) > len(seen) - 4, seen
-    assert max(at for at, name in enumerate(seen) if name == -1) < seen.index(9)
+    await asyncio.gather(*(call(number) for number in range(10)), other())
+    assert [name for name in order if name >= 0] == list(range(10)), "in the order of their arrival"
+    assert order.index(9) > len(order) - 4, order
+    assert max(place for place, name in enumerate(order) if name == -1) < order.index(9)
 
 
 async def test_a_call_that_was_cancelled_is_not_answered() -> None:

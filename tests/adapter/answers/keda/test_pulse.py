@@ -36,7 +36,7 @@ async def test_streams_that_began_at_different_times_look_at_different_times() -
         pulse.beat()
     for done in range(1, PARTS):
         await settle()
-        assert [task.done() for task in waiting] == [at < done for at in range(PARTS)]
+        assert [task.done() for task in waiting] == [number < done for number in range(PARTS)]
         pulse.beat()
     assert await waiting[-1] is True
 

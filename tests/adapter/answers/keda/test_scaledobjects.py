@@ -17,14 +17,14 @@ LIST = (
 
 
 async def test_targets_are_watched_and_one_broken_object_costs_itself() -> None:
-    asked: list[bytes] = []
+    paths: list[bytes] = []
     watching = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while not watching.is_set():
             head = await reader.readuntil(b"\r\n\r\n")
-            asked.append(head.split()[1])
-            if b"watch=" in asked[-1]:
+            paths.append(head.split()[1])
+            if b"watch=" in paths[-1]:
                 watching.set()
                 break
             writer.write(
@@ -44,6 +44,6 @@ async def test_targets_are_watched_and_one_broken_object_costs_itself() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await task
     server.close()
-    assert asked[0].split(b"?")[0].decode() == PATH
+    assert paths[0].split(b"?")[0].decode() == PATH
     assert table.get("ml", "so") == ScaledObject("ml", "so", Workload(DEPLOYMENTS, "inf"))
     assert (len(table), table.problem) == (1, "")

@@ -178,11 +178,11 @@ async def test_a_bug_is_internal_and_reveals_nothing_more(scene: Scene) -> None:
 async def test_a_stream_sends_the_state_at_once_and_then_its_changes(scene: Scene) -> None:
     scene.cluster.put("a", 0.0)
     stream = scene.client.stream_active()
-    seen = [(await stream.read()).result]
+    states = [(await stream.read()).result]
     for value in (10.0, 0.0, 5.0):
         scene.cluster.readings["a"] = value
-        seen.append((await stream.read()).result)
-    assert seen == [False, True, False, True]
+        states.append((await stream.read()).result)
+    assert states == [False, True, False, True]
 
 
 async def test_a_stream_does_not_repeat_itself(scene: Scene) -> None:
@@ -414,8 +414,8 @@ async def _served(server: KedaServer) -> bool:
 
 async def test_made_up_triggers_do_not_fill_the_log(scene: Scene) -> None:
     with capture_logs() as logs:
-        for at in range(100):
-            await refused(scene.client.metrics(target=f"x{at}"))
+        for number in range(100):
+            await refused(scene.client.metrics(target=f"x{number}"))
     assert len(logs) < 125, "one line each until a minute has its number of them"
     assert any("further ones are not logged" in entry["event"] for entry in logs)
 

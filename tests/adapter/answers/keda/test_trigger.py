@@ -81,15 +81,15 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
         "metadata: has 8234 bytes, at most 8192 are read; shorten its longest value",
     ),
     "more keys than are read": (
-        {f"{at}FromEnv": "" for at in range(63)},
+        {f"{number}FromEnv": "" for number in range(63)},
         "metadata: has 65 keys, at most 64 are read; leave out those that docs/keda.md",
     ),
     "a selector of too many parts": (
-        {"podSelector": ",".join(f"k{at}" for at in range(65))},
+        {"podSelector": ",".join(f"k{number}" for number in range(65))},
         "podSelector: has more than 64 requirements and values; select by a label that they",
     ),
     "a selector of too many values": (
-        {"metricSelector": f"model in ({','.join(f'm{at}' for at in range(65))})"},
+        {"metricSelector": f"model in ({','.join(f'm{number}' for number in range(65))})"},
         "metricSelector: has more than 64 requirements and values; select by a label that they",
     ),
     "a key like nothing": (
@@ -121,9 +121,9 @@ def test_kedas_own_keys_pass() -> None:
 
 
 def test_defaults_are_a_sum_over_every_device_active_above_zero() -> None:
-    found = compile_trigger(LEAST, KNOWN)
-    assert (found.aggregate, found.activation, found.pods) == (Aggregate.SUM, 0.0, None)
-    assert found.devices.empty
+    trigger = compile_trigger(LEAST, KNOWN)
+    assert (trigger.aggregate, trigger.activation, trigger.pods) == (Aggregate.SUM, 0.0, None)
+    assert trigger.devices.empty
 
 
 TARGETS = {"70": 70.0, "0.5": 0.5, "500m": 0.5, "2Gi": 2.0**31, " 70 ": 70.0, "7e1": 70.0}
@@ -136,10 +136,10 @@ def test_numbers_are_written_as_quantities(text: str) -> None:
 
 def test_selectors_have_the_whole_grammar() -> None:
     text = "app in (a,b),tier!=web,!canary,size>3"
-    found = compile_trigger({**LEAST, "podSelector": text, "metricSelector": text}, KNOWN)
-    assert found.pods is not None
-    assert found.pods.matches({"app": "a", "size": "4"})
-    assert not found.devices.matches({"app": "a", "size": "4", "canary": ""})
+    trigger = compile_trigger({**LEAST, "podSelector": text, "metricSelector": text}, KNOWN)
+    assert trigger.pods is not None
+    assert trigger.pods.matches({"app": "a", "size": "4"})
+    assert not trigger.devices.matches({"app": "a", "size": "4", "canary": ""})
 
 
 FORMS = {

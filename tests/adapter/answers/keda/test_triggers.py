@@ -38,8 +38,8 @@ def test_triggers_of_two_scaled_objects_are_two() -> None:
 def test_the_triggers_not_asked_for_longest_are_forgotten_first() -> None:
     triggers = Triggers(limit=60_000)
     first, second = triggers.get(trigger(), KNOWN), triggers.get(trigger(target="1"), KNOWN)
-    for at in range(1000):
-        triggers.get(trigger(target=str(at + 2)), KNOWN)
+    for index in range(1000):
+        triggers.get(trigger(target=str(index + 2)), KNOWN)
         assert triggers.get(trigger(), KNOWN) is first
         assert triggers.size <= 60_000
     assert triggers.get(trigger(target="1"), KNOWN) is not second
@@ -47,7 +47,7 @@ def test_the_triggers_not_asked_for_longest_are_forgotten_first() -> None:
 
 def test_1500_triggers_of_a_usual_size_fit() -> None:
     triggers = Triggers()
-    refs = [trigger(podSelector=f"app=inference-{at},tier=gpu") for at in range(1500)]
+    refs = [trigger(podSelector=f"app=inference-{index},tier=gpu") for index in range(1500)]
     entries = [triggers.get(ref, KNOWN) for ref in refs]
     assert [triggers.get(ref, KNOWN) for ref in refs] == entries
 
@@ -64,8 +64,8 @@ def test_what_is_remembered_takes_about_its_bound_in_memory(name: str) -> None:
     limit, triggers = 700_000, Triggers(limit=700_000)
     tracemalloc.start()
     try:
-        for at in range(100):
-            text = ",".join(SELECTORS[name].format(at=at, i=i) for i in range(64))
+        for index in range(100):
+            text = ",".join(SELECTORS[name].format(at=index, i=i) for i in range(64))
             triggers.get(trigger(metricSelector=text), KNOWN)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
@@ -79,9 +79,9 @@ def test_names_count_as_what_they_take_in_memory(key: str) -> None:
     limit, triggers = 2_000_000, Triggers(limit=2_000_000)
     tracemalloc.start()
     try:
-        for at in range(1000):
-            long = f"{at:0253}"[:252] + "\U0001f600"
-            triggers.get(named(trigger(target=str(at + 1)), key, long), KNOWN)
+        for index in range(1000):
+            long = f"{index:0253}"[:252] + "\U0001f600"
+            triggers.get(named(trigger(target=str(index + 1)), key, long), KNOWN)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -10,7 +10,7 @@ import pytest
 
 from adapter.answers.judgement.states import ScalingState
 from adapter.answers.keda.manifest import TRANSFER, read_scaledobject
-from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
+from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade_hpas
 
 NOW = 1_767_323_045.0
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ def _scaled(
     hpa: str = "",
     notes: Mapping[str, str] | None = None,
 ) -> Json:
-    at = datetime.fromtimestamp(NOW - created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    born = datetime.fromtimestamp(NOW - created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     rows = [
         {"type": "Ready", "status": ready, "reason": "ScaledObjectCheckFailed", "message": message}
     ]
@@ -32,7 +32,7 @@ def _scaled(
         "metadata": {
             "namespace": "ml",
             "name": "llm",
-            "creationTimestamp": at,
+            "creationTimestamp": born,
             "annotations": notes or {},
         },
         "spec": {"scaleTargetRef": {"name": "llm"}},
@@ -41,7 +41,7 @@ def _scaled(
 
 
 def _found(manifest: Json, *hpas: MadeHpa) -> list[UnmadeHpa]:
-    return list(unmade([read_scaledobject(manifest)], hpas, NOW))
+    return list(unmade_hpas([read_scaledobject(manifest)], hpas, NOW))
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def _found(manifest: Json, *hpas: MadeHpa) -> list[UnmadeHpa]:
     ],
 )
 def test_the_cause_is_named(manifest: Json, state: str, words: str) -> None:
-    (found,) = _found(manifest, MadeHpa("other", "keda-hpa-llm", "llm"))
-    assert found.judgement.state == ScalingState(state)
-    assert words in found.judgement.text
-    assert bool(found.advice) == (state != "waiting")
+    (unmade,) = _found(manifest, MadeHpa("other", "keda-hpa-llm", "llm"))
+    assert unmade.judgement.state == ScalingState(state)
+    assert words in unmade.judgement.text
+    assert bool(unmade.advice) == (state != "waiting")
 
 
 def test_that_it_has_no_hpa_comes_before_that_nothing_would_wake_it() -> None:
     manifest = _scaled("True")
     query = 'avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})'
     manifest["spec"]["triggers"] = [{"type": "prometheus", "metadata": {"query": query}}]
-    (found,) = _found(manifest)
-    assert "its HPA keda-hpa-llm does not exist" in found.judgement.text
+    (unmade,) = _found(manifest)
+    assert "its HPA keda-hpa-llm does not exist" in unmade.judgement.text
 
 
 def test_one_with_an_hpa_is_not_listed() -> None:

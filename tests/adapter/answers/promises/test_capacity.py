@@ -18,7 +18,7 @@ from adapter.answers.promises.capacity import (
     LINEAR,
     STEP,
     LearnedCapacity,
-    pooled,
+    pool_shares,
 )
 from adapter.pipeline.catalog.increases import Increase
 from adapter.pipeline.catalog.promise import parse_promise
@@ -34,8 +34,8 @@ def taught(
     """Return what pairs of a load and the share of late requests teach, a minute each."""
     learned = LearnedCapacity(PROMISE)
     for turn in range(times):
-        for at, (load, share) in enumerate(pairs):
-            end = 60.0 * (1 + turn * len(pairs) + at)
+        for number, (load, share) in enumerate(pairs):
+            end = 60.0 * (1 + turn * len(pairs) + number)
             own = None if tokens is None else tokens * load
             learned.observe("a", window(end, load, 20 * (1 - share), 20 * share, tokens=own))
     return learned
@@ -136,7 +136,7 @@ def test_the_growth_of_a_load_is_that_of_the_last_minute() -> None:
     )
 )
 def test_pooled_shares_never_fall_and_keep_their_sum(counts: list[tuple[float, float]]) -> None:
-    shares = pooled(counts)
+    shares = pool_shares(counts)
     assert all(low <= high * (1 + 1e-9) + 1e-12 for low, high in pairwise(shares))
     total = sum(share * whole for share, (_, whole) in zip(shares, counts, strict=True))
     assert total == pytest.approx(sum(part for part, _ in counts), abs=1e-6)
@@ -201,8 +201,8 @@ def tokens(end: float, late: float) -> RequestWindow:
     whole = window(end, 16, 60)
     count = 12_000.0
     counts = (count * (1 - late), count * late, 0.0)
-    each = Increase(end - 60, end, (0.05, 0.1), counts, None)
-    return replace(whole, latencies={**whole.latencies, Latency.OUTPUT_TOKEN: each})
+    increase = Increase(end - 60, end, (0.05, 0.1), counts, None)
+    return replace(whole, latencies={**whole.latencies, Latency.OUTPUT_TOKEN: increase})
 
 
 def test_a_histogram_of_tokens_beside_one_of_requests_does_not_break_the_promise() -> None:
@@ -233,8 +233,8 @@ def test_windows_in_which_no_request_ends_say_that_answers_begin_late() -> None:
             whole = replace(whole, latencies={**whole.latencies, Latency.OUTPUT_TOKEN: none})
         learned.observe("a", whole)
     (step,) = learned.steps()[1].values()
-    at = [bound.latency for bound in BOTH].index(Latency.FIRST_TOKEN)
-    late, counted = step.share(at)
+    index = [bound.latency for bound in BOTH].index(Latency.FIRST_TOKEN)
+    late, counted = step.share(index)
     assert late / counted == 0.5
     assert counted == pytest.approx(2 * step.requests, rel=0.1)
 

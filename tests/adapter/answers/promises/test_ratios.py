@@ -235,19 +235,19 @@ def test_questions_between_two_pages_teach_nothing() -> None:
 
 def test_objects_and_external_metrics_and_their_aggregates() -> None:
     servers = learned("a", "b")
-    own = servers.ratios()
+    ratios = servers.ratios()
     deployment = ObjectQuery(
         GroupResource("deployments", "apps"), "ml", "llm", SLO_RATIO, parse(""), parse(PROMISE)
     )
     (item,) = at_once(servers.custom.values(deployment, servers.now)).items
-    assert item.milli / 1000 == pytest.approx(sum(own.values()) / 2, abs=0.001)
+    assert item.milli / 1000 == pytest.approx(sum(ratios.values()) / 2, abs=0.001)
     for selector, values in (
-        (f"app=llm,{PROMISE}", [own["a"], own["b"]]),
-        (f"app=llm,{PROMISE},aggregate=max", [max(own.values())]),
+        (f"app=llm,{PROMISE}", [ratios["a"], ratios["b"]]),
+        (f"app=llm,{PROMISE},aggregate=max", [max(ratios.values())]),
     ):
         query = ExternalQuery("ml", SLO_RATIO, parse(selector))
         series = at_once(servers.external.values(query, servers.now)).items
-        assert [one.milli / 1000 for one in series] == values
+        assert [value.milli / 1000 for value in series] == values
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_a_look_at_a_pod_teaches_nothing_and_an_old_answer_is_not_shown() -> Non
     servers = learned("a")
     ratios, pod = servers.custom._ratios, servers.index.get("ml", "a")
     assert pod is not None
-    assert len(list(ratios.stated(pod, servers.now))) == 1
-    assert list(ratios.stated(pod, servers.now + 600)) == []
+    assert len(list(ratios.stated_promises(pod, servers.now))) == 1
+    assert list(ratios.stated_promises(pod, servers.now + 600)) == []
     assert ratios.size == 1
-    assert list(ratios.stated(make_pod("other"), servers.now)) == []
+    assert list(ratios.stated_promises(make_pod("other"), servers.now)) == []

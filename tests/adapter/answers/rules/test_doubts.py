@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from adapter.answers.rules.ruleset import rules_of
-from adapter.answers.rules.seriesquery import cut_off, matchers_of
+from adapter.answers.rules.seriesquery import find_stray_sign, matchers_of
 
 PODS = "resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}"
 QUERY = "metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"
@@ -15,11 +15,11 @@ QUERY = "metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"
 
 def doubts(*rules: str, external: bool = False) -> list[str]:
     key = "externalRules" if external else "rules"
-    items = [textwrap.indent(each, "  ").replace("  ", "- ", 1) for each in rules]
-    found = rules_of(f"{key}:\n{chr(10).join(items)}\n".encode())
-    assert len(found.external if external else found.custom) == len(rules), found.problems
-    assert not any(problem.broken for problem in found.problems)
-    return [f"{each.rule}: {each.text}" for each in found.problems]
+    items = [textwrap.indent(text, "  ").replace("  ", "- ", 1) for text in rules]
+    compiled = rules_of(f"{key}:\n{chr(10).join(items)}\n".encode())
+    assert len(compiled.external if external else compiled.custom) == len(rules), compiled.problems
+    assert not any(problem.broken for problem in compiled.problems)
+    return [f"{problem.rule}: {problem.text}" for problem in compiled.problems]
 
 
 def rule(query: str = "'up'", *more: str, objects: str = PODS, metrics: str = QUERY) -> str:
@@ -98,8 +98,8 @@ HINTS = {
 
 @pytest.mark.parametrize(("given", "said"), [*NEVER.values(), *HINTS.values()])
 def test_a_doubt_is_named_and_the_rule_stays(given: str, said: str) -> None:
-    (found,) = doubts(given)
-    assert found.startswith(f"rules[0]: {said}")
+    (doubt,) = doubts(given)
+    assert doubt.startswith(f"rules[0]: {said}")
 
 
 NONE = {
@@ -155,7 +155,7 @@ def test_rules_with_one_name_for_one_object_clash() -> None:
     ],
 )
 def test_a_query_that_is_cut_off_is_found(query: str, sign: str) -> None:
-    assert cut_off(query) == sign
+    assert find_stray_sign(query) == sign
 
 
 MISTAKES = {
@@ -170,8 +170,8 @@ MISTAKES = {
 def test_what_no_engine_reads_is_a_mistake(line: str, said: str) -> None:
     base = {"seriesQuery": "seriesQuery: up", "metricsQuery": QUERY}
     base[line.partition(":")[0]] = line
-    found = rules_of("rules:\n- {}\n  {}\n  {}\n".format(PODS, *base.values()).encode())
-    (problem,) = found.problems
+    rules = rules_of("rules:\n- {}\n  {}\n  {}\n".format(PODS, *base.values()).encode())
+    (problem,) = rules.problems
     assert problem.broken
     assert problem.text.startswith(said)
     assert problem.line == 3 + list(base).index(line.partition(":")[0])

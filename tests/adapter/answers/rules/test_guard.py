@@ -14,7 +14,7 @@ from adapter.answers.rules import doubts, promql, registry, rulefile, ruleset
 from adapter.answers.rules.gotemplate.errors import TemplateError, UnsupportedError
 from adapter.answers.rules.gotemplate.parser import MOST_VARIABLES
 from adapter.answers.rules.gotemplate.template import Arguments, GoTemplate
-from adapter.answers.rules.hiding import hidden
+from adapter.answers.rules.hiding import find_hidden_metrics
 from adapter.answers.rules.kinds import BUILT_IN, KindTable
 from adapter.answers.rules.promql import ObjectKey
 from adapter.answers.rules.promqltokens import NotWidenedError
@@ -22,7 +22,7 @@ from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.rulefile import MAX_BYTES, RulesFileError, RuleText
 from adapter.answers.rules.ruleset import RuleSet, rules_of
 from adapter.answers.rules.series import SeriesShape
-from adapter.answers.rules.widening import why_not
+from adapter.answers.rules.widening import why_narrow
 from adapter.pipeline.catalog import Catalog
 from apiservice.runtime.steps import at_once
 from tests.adapter.answers.rules.test_gotemplate import ARGUMENTS, WRITTEN
@@ -33,7 +33,7 @@ FILES = [
     for path in sorted((Path(__file__).parents[3] / "e2e" / "rulefiles").glob("*.yaml"))
 ]
 CATALOG = Catalog()
-QUERIES = sorted({each.text.metrics_query for data in FILES for each in rules_of(data).custom})
+QUERIES = sorted({rule.text.metrics_query for data in FILES for rule in rules_of(data).custom})
 TEMPLATES = [*WRITTEN, *QUERIES]
 MARKS = ["<<", ">>", "<<.LabelMatchers>>", "{", "}", "(", ")", ",", '"', "'", "=", "=~", "[5m]"]
 MARKS += [
@@ -59,18 +59,20 @@ def rule_of(query: str) -> RuleText:
 
 def compiled(data: bytes) -> RuleSet | None:
     """Compile a file as `serve` does; None if it is rejected as a whole."""
-    found: RuleSet | None = None
+    rules: RuleSet | None = None
     texts: list[str] = []
     try:
-        found = rules_of(data, resource_metrics=True)
+        rules = rules_of(data, resource_metrics=True)
     except RulesFileError as error:
         texts.append(str(error))
     else:
-        texts += [problem.text for problem in found.problems]
-        texts += [why_not(each) for each in found.custom]
-        texts += [each.names for each in hidden(found, CATALOG.metrics, CATALOG.series)]
+        texts += [problem.text for problem in rules.problems]
+        texts += [why_narrow(rule) for rule in rules.custom]
+        texts += [
+            hidden.names for hidden in find_hidden_metrics(rules, CATALOG.metrics, CATALOG.series)
+        ]
     assert not any("\n" in text or "report it" in text for text in texts)
-    return found
+    return rules
 
 
 def prefixes(text: str) -> Iterator[str]:
@@ -82,7 +84,7 @@ def test_every_prefix_of_a_query_is_a_rule_or_a_problem(query: str) -> None:
     problems: list[rulefile.RuleProblem] = []
     made = ruleset.compile_rules([rule_of(cut) for cut in prefixes(query)], problems)
     assert len(made) + len(problems) == len(query) + 1
-    assert not any("report it" in why_not(each) for each in made)
+    assert not any("report it" in why_narrow(rule) for rule in made)
     assert not any("report it" in problem.text for problem in problems)
 
 
@@ -90,10 +92,10 @@ def test_every_prefix_of_a_query_is_a_rule_or_a_problem(query: str) -> None:
 def test_every_prefix_of_a_template_is_written_or_an_error(template: str) -> None:
     for cut in prefixes(template):
         try:
-            said = GoTemplate(cut).execute(ARGUMENTS)
+            text = GoTemplate(cut).execute(ARGUMENTS)
         except TemplateError as error:
-            said = str(error)
-        assert "report it" not in said
+            text = str(error)
+        assert "report it" not in text
 
 
 @given(
@@ -104,12 +106,12 @@ def test_a_bent_template_is_a_rule_or_a_problem(
     template: str, bends: list[tuple[float, int, str]]
 ) -> None:
     for share, length, mark in bends:
-        at = round(share * len(template))
-        template = template[:at] + mark + template[at + length :]
+        start = round(share * len(template))
+        template = template[:start] + mark + template[start + length :]
     problems: list[rulefile.RuleProblem] = []
     made = ruleset.compile_rules([rule_of(template)], problems)
     assert len(made) + len(problems) == 1
-    assert not any("report it" in why_not(each) for each in made)
+    assert not any("report it" in why_narrow(rule) for rule in made)
     assert not any("report it" in problem.text for problem in problems)
 
 
@@ -143,9 +145,9 @@ COST = {
 @pytest.mark.parametrize("query", COST.values(), ids=COST)
 def test_a_hostile_query_costs_its_rule_alone(query: str) -> None:
     good = "- {seriesQuery: up, metricsQuery: up}\n"
-    found = compiled(f"rules:\n{good}- seriesQuery: up\n  metricsQuery: {query}\n{good}".encode())
-    assert found is not None
-    assert {each.name for each in found.custom} >= {"rules[0]", "rules[2]"}
+    rules = compiled(f"rules:\n{good}- seriesQuery: up\n  metricsQuery: {query}\n{good}".encode())
+    assert rules is not None
+    assert {rule.name for rule in rules.custom} >= {"rules[0]", "rules[2]"}
 
 
 def test_what_a_function_returns_is_bounded() -> None:
@@ -171,10 +173,10 @@ def test_variables_are_bounded() -> None:
 def test_aliases_do_not_multiply_a_rule() -> None:
     long = "a" * 60_000
     text = f"rules:\n- &a {{seriesQuery: up, metricsQuery: {long}}}\n" + "- *a\n" * 900
-    found = rules_of(text.encode())
-    assert len(found.custom) == MAX_BYTES // 60_002
-    (problem,) = (each for each in found.problems if each.broken)
-    assert "aliases make this list longer" in problem.text
+    rules = rules_of(text.encode())
+    assert len(rules.custom) == MAX_BYTES // 60_002
+    (mistake,) = (problem for problem in rules.problems if problem.broken)
+    assert "aliases make this list longer" in mistake.text
 
 
 def test_merge_keys_are_the_keys_of_the_rule() -> None:
@@ -186,13 +188,13 @@ rules:
   seriesQuery: down
   name: {as: c}
 """
-    found = rules_of(text.encode())
-    assert [(each.text.as_, each.selector) for each in found.custom] == [
+    rules = rules_of(text.encode())
+    assert [(rule.text.as_, rule.selector) for rule in rules.custom] == [
         ("a", "up"),
         ("b", "up"),
         ("c", "down"),
     ]
-    assert not found.problems
+    assert not rules.problems
 
 
 def test_a_mistake_of_the_program_costs_the_rule_and_is_named() -> None:
@@ -204,11 +206,11 @@ def test_a_mistake_of_the_program_costs_the_rule_and_is_named() -> None:
         return MetricRule(text)
 
     with mock.patch.object(ruleset, "MetricRule", made):
-        found = rules_of(text)
-    assert [each.name for each in found.custom] == ["rules[1]"]
-    (problem,) = (each for each in found.problems if each.broken)
-    assert (problem.line, problem.rule, problem.broken) == (2, "rules[0]", True)
-    assert "fails on it (ZeroDivisionError: why); please report it" in problem.text
+        rules = rules_of(text)
+    assert [rule.name for rule in rules.custom] == ["rules[1]"]
+    (mistake,) = (problem for problem in rules.problems if problem.broken)
+    assert (mistake.line, mistake.rule, mistake.broken) == (2, "rules[0]", True)
+    assert "fails on it (ZeroDivisionError: why); please report it" in mistake.text
 
 
 def test_a_mistake_of_the_program_in_a_file_rejects_the_file() -> None:
@@ -221,16 +223,16 @@ def test_a_mistake_of_the_program_in_a_file_rejects_the_file() -> None:
 
 def test_a_mistake_of_the_program_about_doubts_keeps_the_rule() -> None:
     with mock.patch.object(doubts, "matchers_of", side_effect=IndexError("list index")):
-        found = rules_of(b"rules:\n- {seriesQuery: a, metricsQuery: up}\n")
-    assert len(found.custom) == 1
-    (problem,) = found.problems
+        rules = rules_of(b"rules:\n- {seriesQuery: a, metricsQuery: up}\n")
+    assert len(rules.custom) == 1
+    (problem,) = rules.problems
     assert (problem.broken, "IndexError" in problem.text) == (False, True)
 
 
 def test_a_mistake_of_the_program_while_widening_keeps_the_rule() -> None:
     (made,) = rules_of(b"rules:\n- {seriesQuery: a, metricsQuery: up}\n").custom
     with mock.patch.object(promql, "tokens", side_effect=IndexError("list index")):
-        assert "IndexError" in why_not(made)
+        assert "IndexError" in why_narrow(made)
 
 
 def test_a_mistake_of_the_program_with_series_costs_the_rule() -> None:
@@ -243,15 +245,15 @@ rules:
     ).custom
     shapes = [[SeriesShape(name, frozenset({"pod"}))] for name in ("a", "b")]
     with mock.patch.object(rules[0], "metric", side_effect=OverflowError("big")):
-        found = at_once(
+        metrics = at_once(
             registry.build(list(zip(rules, shapes, strict=True)), [], KindTable(BUILT_IN))
         )
-    assert {name for _, name in found.custom} == {"b"}
-    ((failed, why),) = found.failed
+    assert {name for _, name in metrics.custom} == {"b"}
+    ((failed, why),) = metrics.failed
     assert failed is rules[0]
     assert "OverflowError" in why
 
 
 def test_a_query_that_ends_in_a_selector_is_not_widened() -> None:
     with pytest.raises(NotWidenedError, match="ends too early"):
-        promql.widened(f"sum(up{{{promql.SENTINEL},job", ObjectKey("pod", "namespace"))
+        promql.widen_query(f"sum(up{{{promql.SENTINEL},job", ObjectKey("pod", "namespace"))

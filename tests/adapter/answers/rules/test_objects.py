@@ -13,27 +13,27 @@ from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.services import Services
 from apiservice.labels.selector import EVERYTHING
-from apiservice.runtime.steps import paced
+from apiservice.runtime.steps import run_in_slices
 
 SERVICES = next(kind for kind in BUILT_IN if kind.resource == "services")
 
 
 async def test_lists_are_kept_within_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "CACHE_BYTES", 20_000)
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def ask(path: str, accept: str) -> bytes:
-        asked.append(path)
+        paths.append(path)
         items = [{"metadata": {"name": f"service-{number}"}} for number in range(10)]
         return msgspec.json.encode({"metadata": {}, "items": items})
 
     lookup = ObjectLookup(PodIndex(), Services(), Nodes())
     names = ObjectNames(lookup, ask)
     for number in range(100):
-        assert len(await paced(names.names(SERVICES, f"ns{number}", EVERYTHING))) == 10
-    assert len(asked) == 100
+        assert len(await run_in_slices(names.names(SERVICES, f"ns{number}", EVERYTHING))) == 10
+    assert len(paths) == 100
     assert 0 < names._lists.bytes <= 20_000
-    await paced(names.names(SERVICES, "ns99", EVERYTHING))
-    assert len(asked) == 100
-    await paced(names.names(SERVICES, "ns0", EVERYTHING))
-    assert len(asked) == 101, "the least recently stored list is gone"
+    await run_in_slices(names.names(SERVICES, "ns99", EVERYTHING))
+    assert len(paths) == 100
+    await run_in_slices(names.names(SERVICES, "ns0", EVERYTHING))
+    assert len(paths) == 101, "the least recently stored list is gone"

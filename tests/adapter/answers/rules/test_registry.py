@@ -70,21 +70,21 @@ def test_a_name_means_the_first_resource_of_the_name(name: str, found: str | Non
 
 def test_a_template_recognizes_labels_and_makes_them() -> None:
     made_of = rule(template="k_<<.Group>>_<<.Resource>>", overrides=overrides(ns="namespace"))
-    found = made(
+    metrics = made(
         (made_of, [shape("up", "ns", "k__pod", "k_apps_deployment", "k_cheese_io_brand", "k__x")])
     )
     # An empty group does not match, and cheese_io is not a group: as in prometheus-adapter.
-    assert [str(row.resource) for row in found.resources] == ["deployments.apps", "namespaces"]
-    metric = found.custom[GroupResource("deployments", "apps"), "up"]
+    assert [str(row.resource) for row in metrics.resources] == ["deployments.apps", "namespaces"]
+    metric = metrics.custom[GroupResource("deployments", "apps"), "up"]
     assert (metric.label, metric.namespace_label) == ("k_apps_deployment", "ns")
 
 
 def test_overrides_name_labels_of_any_resource_and_the_series_label_is_used() -> None:
     labels = overrides(ns="namespace", namespace="namespaces", app="deployment.apps", b="brand")
-    found = made((rule(overrides=labels), [shape("up", "namespace", "app", "b", "other")]))
-    metric = found.custom[GroupResource("brands", "cheese.io"), "up"]
+    metrics = made((rule(overrides=labels), [shape("up", "namespace", "app", "b", "other")]))
+    metric = metrics.custom[GroupResource("brands", "cheese.io"), "up"]
     assert (metric.label, metric.namespace_label) == ("b", "namespace")
-    assert {str(resource) for resource, _ in found.custom} == {
+    assert {str(resource) for resource, _ in metrics.custom} == {
         "namespaces",
         "deployments.apps",
         "brands.cheese.io",
@@ -92,9 +92,9 @@ def test_overrides_name_labels_of_any_resource_and_the_series_label_is_used() ->
 
 
 def test_a_resource_that_the_cluster_lacks_costs_its_override_only() -> None:
-    found = made((rule(overrides=overrides(pod="pod", x="nothing")), [shape("up", "pod", "x")]))
-    assert list(found.custom) == [(PODS, "up")]
-    assert [(label, str(wanted)) for _, label, wanted in found.unknown] == [("x", "nothing")]
+    metrics = made((rule(overrides=overrides(pod="pod", x="nothing")), [shape("up", "pod", "x")]))
+    assert list(metrics.custom) == [(PODS, "up")]
+    assert [(label, str(wanted)) for _, label, wanted in metrics.unknown] == [("x", "nothing")]
 
 
 def test_a_rule_without_labels_for_resources_makes_no_metric() -> None:
@@ -104,53 +104,53 @@ def test_a_rule_without_labels_for_resources_makes_no_metric() -> None:
 def test_the_later_rule_and_the_later_series_count() -> None:
     first = rule(overrides=overrides(pod="pod"), as_="m")
     second = rule(overrides=overrides(instance="pod"), as_="m")
-    found = made(
+    metrics = made(
         (first, [shape("a", "pod")]), (second, [shape("b", "instance"), shape("c", "instance")])
     )
-    metric = found.custom[PODS, "m"]
+    metric = metrics.custom[PODS, "m"]
     assert (metric.rule, metric.series, metric.label) == (second, "c", "instance")
 
 
 def test_discovery_rows_share_one_scope_for_each_resource() -> None:
-    found = made(
+    metrics = made(
         (
             rule(template="<<.Resource>>"),
             [shape("up", "namespace", "pod", "node", "persistentvolume", "storageclass")],
         )
     )
-    assert [(str(row.resource), row.namespaced) for row in found.resources] == [
+    assert [(str(row.resource), row.namespaced) for row in metrics.resources] == [
         ("namespaces", False),
         ("nodes", False),
         ("persistentvolumes", False),
         ("pods", True),
         ("storageclasses.storage.k8s.io", True),
     ]
-    assert found.find(PODS, "up", namespaced=True) is not None
-    assert found.find(PODS, "up", namespaced=False) is None
-    assert found.find(GroupResource("node", ""), "up", namespaced=True) is None
-    assert found.find(GroupResource("pod", ""), "up", namespaced=True) is not None
-    assert found.find(GroupResource("nothing", ""), "up", namespaced=True) is None
+    assert metrics.find(PODS, "up", namespaced=True) is not None
+    assert metrics.find(PODS, "up", namespaced=False) is None
+    assert metrics.find(GroupResource("node", ""), "up", namespaced=True) is None
+    assert metrics.find(GroupResource("pod", ""), "up", namespaced=True) is not None
+    assert metrics.find(GroupResource("nothing", ""), "up", namespaced=True) is None
 
 
 def test_external_metrics_are_found_by_their_name_and_in_lower_case() -> None:
     upper = rule(as_="Lag", overrides=overrides(ns="namespace"))
-    found = made((upper, [shape("lag", "ns")]), (rule(as_="x"), [shape("up")]), external=True)
-    metric = found.find_external("lag")
-    assert metric is found.find_external("Lag")
+    metrics = made((upper, [shape("lag", "ns")]), (rule(as_="x"), [shape("up")]), external=True)
+    metric = metrics.find_external("lag")
+    assert metric is metrics.find_external("Lag")
     assert metric is not None
     assert metric.namespace_label == "ns"
-    other = found.find_external("x")
+    other = metrics.find_external("x")
     assert other is not None
     assert other.namespace_label is None
-    assert found.find_external("y") is None
+    assert metrics.find_external("y") is None
 
 
 def test_metrics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MAX_METRICS", 3)
     shapes = [shape(f"m{number}", "pod") for number in range(5)]
     labels = overrides(pod="pod")
-    found = made((rule(overrides=labels), shapes))
-    assert (len(found.custom), found.left_out) == (3, 2)
+    metrics = made((rule(overrides=labels), shapes))
+    assert (len(metrics.custom), metrics.left_out) == (3, 2)
     outside = made((rule(), shapes), external=True)
     assert (len(outside.external), outside.left_out) == (3, 2)
 
@@ -161,9 +161,9 @@ def body(*rows: object, **more: object) -> bytes:
 
 def test_series_with_equal_names_and_labels_are_one_shape_at_the_last_place() -> None:
     rows = [{"__name__": name, "pod": pod} for name, pod in (("a", "1"), ("b", "1"), ("a", "2"))]
-    found = at_once(decode(body(*rows, warnings=["w"])))
-    assert found.found == (shape("b", "pod"), shape("a", "pod"))
-    assert found.warnings == ("w",)
+    shapes = at_once(decode(body(*rows, warnings=["w"])))
+    assert shapes.found == (shape("b", "pod"), shape("a", "pod"))
+    assert shapes.warnings == ("w",)
 
 
 def test_malformed_and_surplus_series_are_left_out_and_counted(
@@ -171,12 +171,12 @@ def test_malformed_and_surplus_series_are_left_out_and_counted(
 ) -> None:
     long = "x" * (MAX_NAME + 1)
     bad = ({"pod": "1"}, {"__name__": 1}, "x", {"__name__": long}, {"__name__": "a", long: ""})
-    found = at_once(decode(body({"__name__": "a"}, *bad)))
-    assert (found.found, found.left_out) == ((shape("a"),), len(bad))
+    shapes = at_once(decode(body({"__name__": "a"}, *bad)))
+    assert (shapes.found, shapes.left_out) == ((shape("a"),), len(bad))
     monkeypatch.setattr(series, "MAX_SERIES", 4)
     monkeypatch.setattr(series, "MAX_SHAPES", 2)
-    found = at_once(decode(body(*({"__name__": f"m{number}"} for number in range(6)))))
-    assert (len(found.found), found.left_out) == (2, 4)
+    shapes = at_once(decode(body(*({"__name__": f"m{number}"} for number in range(6)))))
+    assert (len(shapes.found), shapes.left_out) == (2, 4)
 
 
 @given(
@@ -294,9 +294,9 @@ async def test_the_resources_of_the_cluster_are_read_in_both_forms(
     async def ask(path: str, accept: str) -> bytes:
         return msgspec.json.encode(pages[path])
 
-    found = await read_kinds(ask)
-    assert found.failed == failed
-    assert found.table.kinds == (
+    kinds = await read_kinds(ask)
+    assert kinds.failed == failed
+    assert kinds.table.kinds == (
         ResourceKind("", "v1", "pods", "pod", "Pod"),
         ResourceKind("apps", "v1", "deployments", "deployment", "Deployment"),
     )
@@ -306,15 +306,15 @@ async def test_the_group_versions_of_an_older_cluster_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(apidiscovery, "MAX_GROUP_VERSIONS", 1)
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def ask(path: str, accept: str) -> bytes:
-        asked.append(path)
+        paths.append(path)
         return msgspec.json.encode(OLDER[path])
 
-    found = await read_kinds(ask)
-    assert [each.resource for each in found.table.kinds] == ["pods", "deployments"]
-    assert asked == ["/api", "/api/v1", "/apis", "/apis/apps/v1"], "not /apis/apps/v1beta1"
+    kinds = await read_kinds(ask)
+    assert [kind.resource for kind in kinds.table.kinds] == ["pods", "deployments"]
+    assert paths == ["/api", "/api/v1", "/apis", "/apis/apps/v1"], "not /apis/apps/v1beta1"
 
 
 async def test_the_resources_of_the_cluster_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,8 +57,8 @@ class Stage:
     async def get(self, path: str) -> dict[str, Any]:
         answer = await self.world.get(f"{BASE}/{path}")
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body
 
     async def status(self, path: str) -> tuple[int, str]:
         answer = await self.world.get(f"{BASE}/{path}")
@@ -121,9 +121,9 @@ def fill(stage: Stage) -> None:
 
 async def test_a_pod_has_its_containers_with_cpu_and_memory(stage: Stage) -> None:
     fill(stage)
-    found = await stage.get("namespaces/a/pods/web-0")
-    assert found.pop("metadata")["labels"] == {"app": "web"}
-    assert found == {
+    pod = await stage.get("namespaces/a/pods/web-0")
+    assert pod.pop("metadata")["labels"] == {"app": "web"}
+    assert pod == {
         "kind": "PodMetrics",
         "apiVersion": "metrics.k8s.io/v1beta1",
         "timestamp": "1970-01-01T00:16:40Z",
@@ -137,9 +137,9 @@ async def test_a_pod_has_its_containers_with_cpu_and_memory(stage: Stage) -> Non
 
 async def test_a_node_has_its_usage_and_one_without_values_is_left_out(stage: Stage) -> None:
     fill(stage)
-    found = await stage.get("nodes")
-    assert found["kind"] == "NodeMetricsList"
-    (item,) = found["items"]
+    nodes = await stage.get("nodes")
+    assert nodes["kind"] == "NodeMetricsList"
+    (item,) = nodes["items"]
     assert (item["metadata"]["name"], item["usage"]) == ("n0", {"cpu": "3", "memory": "3Gi"})
     assert (await stage.get("nodes/n0"))["usage"] == item["usage"]
     code, message = await stage.status("nodes/n1")
@@ -174,8 +174,8 @@ async def test_many_pods_are_several_queries(stage: Stage, monkeypatch: pytest.M
 
 async def test_selectors_choose_among_the_pods_of_all_namespaces(stage: Stage) -> None:
     fill(stage)
-    found = await stage.get("pods?labelSelector=app%3Dweb")
-    assert [item["metadata"]["namespace"] for item in found["items"]] == ["a"]
+    pods = await stage.get("pods?labelSelector=app%3Dweb")
+    assert [item["metadata"]["namespace"] for item in pods["items"]] == ["a"]
     everything = await stage.get("pods")
     names = [
         (item["metadata"]["namespace"], item["metadata"]["name"]) for item in everything["items"]
@@ -195,8 +195,8 @@ async def test_a_pod_without_cpu_or_without_memory_is_left_out(stage: Stage) -> 
 async def test_a_container_without_one_of_them_lacks_it_and_is_counted(stage: Stage) -> None:
     fill(stage)
     stage.answers["memory"] = [of("web-0", "app", "1024")]
-    found = await stage.get("namespaces/a/pods/web-0")
-    assert [each["usage"] for each in found["containers"]] == [
+    pod = await stage.get("namespaces/a/pods/web-0")
+    assert [container["usage"] for container in pod["containers"]] == [
         {"cpu": "250m", "memory": "1Ki"},
         {"cpu": "1500m"},
     ]
@@ -206,8 +206,8 @@ async def test_a_container_without_one_of_them_lacks_it_and_is_counted(stage: St
 async def test_what_is_not_a_container_of_the_manifest_has_zero_instead(stage: Stage) -> None:
     stage.answers["cpu"] = [of("web-0", "app", "1")]
     stage.answers["memory"] = [of("web-0", name, "1024") for name in ("", "POD", "app")]
-    found = await stage.get("namespaces/a/pods/web-0")
-    assert {each["name"]: each["usage"]["cpu"] for each in found["containers"]} == {
+    pod = await stage.get("namespaces/a/pods/web-0")
+    assert {container["name"]: container["usage"]["cpu"] for container in pod["containers"]} == {
         "": "0",
         "POD": "0",
         "app": "1",
@@ -243,7 +243,7 @@ async def test_kubectl_gets_a_table(stage: Stage) -> None:
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
     answer = await stage.world.get(f"{BASE}/namespaces/a/pods", accept=accept)
     table = answer.json()
-    assert [each["name"] for each in table["columnDefinitions"]] == [
+    assert [column["name"] for column in table["columnDefinitions"]] == [
         "Name",
         "cpu",
         "memory",
@@ -298,8 +298,8 @@ resourceRules:
   memory: *rule
 """
     async for stage in staged(engine, tmp_path, rules):
-        found = await stage.get("namespaces/b/pods")
-        assert found["items"] == []
+        pods = await stage.get("namespaces/b/pods")
+        assert pods["items"] == []
         assert stage.engine.asked == ['cpu{kube_namespace="b",kube_pod="web-0"}']
 
 
@@ -332,13 +332,13 @@ async def test_a_flood_for_one_namespace_sends_two_queries_and_delays_no_other(
     try:
         await asyncio.sleep(0.1)
         async with asyncio.timeout(60):
-            found = await stage.get("namespaces/b/pods")
-        assert [item["metadata"]["name"] for item in found["items"]] == ["web-0"]
+            pods = await stage.get("namespaces/b/pods")
+        assert [item["metadata"]["name"] for item in pods["items"]] == ["web-0"]
         assert not release.is_set()
         assert len([query for query in stage.engine.asked if 'ns="a"' in query]) <= 2
     finally:
         release.set()
-        codes = {each.status_code for each in await asyncio.gather(*flood)}
+        codes = {response.status_code for response in await asyncio.gather(*flood)}
     assert codes <= {200, 400, 404, 503}
     assert len([query for query in stage.engine.asked if 'ns="a"' in query]) <= 4
     assert (await stage.status("namespaces/a/pods/nobody"))[0] == 404
@@ -350,12 +350,12 @@ async def test_a_hostile_answer_costs_its_own_request_alone(stage: Stage) -> Non
     stage.answers["cpu"] += [of(f"made-up-{n}", "app", "1") for n in range(5_000)]
     stage.answers["cpu"] += [of("web-0", "x" * 100_000, "1"), of("web-1", "app", "1e308")]
     stage.answers["memory"] += [of("web-1", "app", "1e400"), of("web-1", "app", "-5")]
-    found = await stage.get("namespaces/a/pods")
-    (item,) = found["items"]
+    pods = await stage.get("namespaces/a/pods")
+    (item,) = pods["items"]
     assert item["metadata"]["name"] == "web-0"
-    assert [each["name"] for each in item["containers"]] == ["app", "side"]
+    assert [container["name"] for container in item["containers"]] == ["app", "side"]
     assert stage.service.store.left_out["bad_name"] == 1
-    assert len(json.dumps(found)) < 5_000
+    assert len(json.dumps(pods)) < 5_000
 
 
 async def test_the_containers_of_a_pod_are_bounded(stage: Stage) -> None:

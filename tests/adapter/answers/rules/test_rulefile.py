@@ -43,7 +43,7 @@ externalRules:
     (rule,), (outside,) = file.custom, file.external
     assert not file.problems
     assert (rule.name, rule.line, rule.series_query) == ("rules[0]", 3, '{__name__=~"^a_.*"}')
-    assert [(each.expression, each.positive) for each in rule.series_filters] == [
+    assert [(pattern.expression, pattern.positive) for pattern in rule.series_filters] == [
         ("^a", True),
         ("_total$", False),
     ]
@@ -105,12 +105,12 @@ externalRules:
 def test_a_mistake_costs_its_rule_and_is_named_with_its_line(
     rule: str, line: int, text: str
 ) -> None:
-    found = read(f"rules:\n{GOOD}{rule}\n{GOOD}")
-    assert [each.name for each in found.custom] == ["rules[0]", "rules[2]"]
-    (problem,) = (each for each in found.problems if each.broken)
-    assert (problem.line, problem.rule) == (line, "rules[1]")
-    assert text in problem.text
-    assert str(problem).startswith(f"line {line}: rules[1]: ")
+    rules = read(f"rules:\n{GOOD}{rule}\n{GOOD}")
+    assert [good.name for good in rules.custom] == ["rules[0]", "rules[2]"]
+    (mistake,) = (problem for problem in rules.problems if problem.broken)
+    assert (mistake.line, mistake.rule) == (line, "rules[1]")
+    assert text in mistake.text
+    assert str(mistake).startswith(f"line {line}: rules[1]: ")
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_an_empty_file_has_no_rules(text: str) -> None:
 
 
 def test_resource_rules_are_checked_and_reported_as_not_served() -> None:
-    found = read("resourceRules:\n  window: 5m\n  cpu: {containerQuery: a, nodeQuery: b}\n")
-    assert found.resource is None
-    (problem,) = found.problems
+    rules = read("resourceRules:\n  window: 5m\n  cpu: {containerQuery: a, nodeQuery: b}\n")
+    assert rules.resource is None
+    (problem,) = rules.problems
     assert not problem.broken
     assert "metrics.k8s.io is not served" in problem.text
     wrong, _ = sorted(read("resourceRules:\n  window: five\n").problems, reverse=True)
@@ -159,11 +159,11 @@ def test_resource_rules_are_checked_and_reported_as_not_served() -> None:
     ],
 )
 def test_a_mistake_in_resource_rules_leaves_them_out(text: str, line: int, said: str) -> None:
-    found = rule_set(read_rules(f"{text}\n".encode()), resource_metrics=True)
-    assert found.resource is None
-    problem = next(each for each in found.problems if each.broken)
-    assert problem.line == line
-    assert said in problem.text
+    rules = rule_set(read_rules(f"{text}\n".encode()), resource_metrics=True)
+    assert rules.resource is None
+    mistake = next(problem for problem in rules.problems if problem.broken)
+    assert mistake.line == line
+    assert said in mistake.text
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_an_unknown_key_of_the_file_is_reported() -> None:
 
 
 def test_rules_entries_and_problems_are_bounded() -> None:
-    found = read("rules:\n" + GOOD * (MAX_RULES + 1))
-    assert len(found.custom) == MAX_RULES
-    assert "those after the first" in found.problems[0].text
+    rules = read("rules:\n" + GOOD * (MAX_RULES + 1))
+    assert len(rules.custom) == MAX_RULES
+    assert "those after the first" in rules.problems[0].text
     many = ", ".join("{is: a}" for _ in range(MAX_ENTRIES + 1))
     (problem,) = read(f"rules:\n- {{seriesQuery: up, seriesFilters: [{many}]}}\n").problems
     assert "the most are" in problem.text

@@ -16,7 +16,7 @@ import pytest
 import structlog
 
 from adapter.answers.rules import objects as listing
-from adapter.answers.rules.beside import CustomBeside, ExternalBeside
+from adapter.answers.rules.ruleproviders import CustomWithRules, ExternalWithRules
 from adapter.answers.rules.ruleset import RuleSet
 from adapter.answers.rules.service import RuleService, read_file
 from adapter.answers.rules.store import RuleStore, StoreOptions
@@ -37,7 +37,7 @@ from apiservice.provider import (
     MetricValue,
     ObjectQuery,
 )
-from apiservice.runtime.steps import Steps, paced
+from apiservice.runtime.steps import Steps, run_in_slices
 from tests.adapter.answers.rules.engine import Engine, running, vector
 from tests.adapter.world import make_pod
 
@@ -149,7 +149,7 @@ def about(
 
 
 async def values(service: RuleService, query: ObjectQuery) -> dict[str, int]:
-    answer = await paced(service.custom.values(query, NOW))
+    answer = await run_in_slices(service.custom.values(query, NOW))
     return {item.described.name: item.milli for item in answer.items}
 
 
@@ -177,7 +177,7 @@ async def test_one_object_is_asked_for_by_its_name(service: RuleService, engine:
     engine.answer = answering("pod", p="0.5", q="7")
     assert await values(service, about(PODS, "p")) == {"p": 500}
     assert engine.asked == ['sum(requests{namespace="a",pod="p"}) by (pod)']
-    answer = await paced(service.custom.values(about(PODS, "p"), NOW))
+    answer = await run_in_slices(service.custom.values(about(PODS, "p"), NOW))
     (item,) = answer.items
     assert (item.described.kind, item.described.api_version) == ("Pod", "v1")
     assert (item.described.namespace, item.timestamp, item.window) == ("a", int(NOW), None)
@@ -270,7 +270,7 @@ async def test_nan_is_left_out_and_a_scalar_is_an_error(
 
 async def external(service: RuleService, metric: str, selector: str = "") -> list[ExternalValue]:
     query = ExternalQuery("a", metric, parse(selector))
-    return list((await paced(service.external.values(query, NOW))).items)
+    return list((await run_in_slices(service.external.values(query, NOW))).items)
 
 
 async def test_external_metrics_are_series_of_the_namespace(
@@ -420,8 +420,8 @@ async def test_reading_costly_templates_leaves_the_loop_free(
 def _rewrite(file: Path, text: str) -> None:
     file.write_text(text)
     # The size may be equal, and the clock of the file system may be coarse.
-    seen = file.stat().st_mtime_ns
-    os.utime(file, ns=(seen, seen + 1_000_000_000 + len(text)))
+    modified = file.stat().st_mtime_ns
+    os.utime(file, ns=(modified, modified + 1_000_000_000 + len(text)))
 
 
 class BuiltIn:
@@ -454,7 +454,7 @@ async def test_the_settings_decide_about_a_metric_of_both(
     service: RuleService, engine: Engine, prefer: bool, served_by: str
 ) -> None:
     engine.answer = answering("pod", p="1")
-    both = CustomBeside(BuiltIn(), service.custom, prefer_rules=prefer)
+    both = CustomWithRules(BuiltIn(), service.custom, prefer_rules=prefer)
     with structlog.testing.capture_logs() as logs:
         rows = both.resources()
         assert both.resources() is rows
@@ -462,11 +462,11 @@ async def test_the_settings_decide_about_a_metric_of_both(
     assert (row["metrics"], row["served_by"]) == (["pods/rate"], served_by)
     assert len(rows) == 5
     assert both.both == 1
-    items = (await paced(both.values(about(PODS, "p"), NOW))).items
+    items = (await run_in_slices(both.values(about(PODS, "p"), NOW))).items
     assert len(items) == prefer
-    assert not (await paced(both.values(about(PODS, "p", metric="gpu"), NOW))).items
+    assert not (await run_in_slices(both.values(about(PODS, "p", metric="gpu"), NOW))).items
     engine.answer = answering("service", web="1")
-    assert (await paced(both.values(about(SERVICES, "web"), NOW))).items
+    assert (await run_in_slices(both.values(about(SERVICES, "web"), NOW))).items
 
 
 @pytest.mark.parametrize("prefer", [True, False])
@@ -474,10 +474,10 @@ async def test_the_settings_decide_about_an_external_metric_of_both(
     service: RuleService, engine: Engine, prefer: bool
 ) -> None:
     engine.answer = answering("topic", t="1")
-    both = ExternalBeside(BuiltInExternal(), service.external, prefer_rules=prefer)
+    both = ExternalWithRules(BuiltInExternal(), service.external, prefer_rules=prefer)
     assert sorted(both.metrics()) == ["Lag", "everywhere", "gpu", "lag", "nowhere"]
     assert both.both == 1
     query = ExternalQuery("a", "lag", EVERYTHING)
-    assert len((await paced(both.values(query, NOW))).items) == prefer
+    assert len((await run_in_slices(both.values(query, NOW))).items) == prefer
     query = ExternalQuery("a", "everywhere", EVERYTHING)
-    assert (await paced(both.values(query, NOW))).items
+    assert (await run_in_slices(both.values(query, NOW))).items

@@ -72,17 +72,17 @@ def test_a_rule_that_hides_a_metric_is_named_at_the_start(
 ) -> None:
     named = "name: {as: gpu_utilization}, resources: {template: <<.Resource>>}"
     file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: up, {named}}}\n")
-    said = f"rules[0]: the catalogue has gpu_utilization too; {answers} (rules.prefer)"
+    problem = f"rules[0]: the catalogue has gpu_utilization too; {answers} (rules.prefer)"
     with mock.patch.dict(os.environ, {"GMA_RULES__PREFER": prefer}):
         code, output = check(file)
     assert code == 0
-    assert said in output
+    assert problem in output
     settings = load(
         flags={"rules.file": file, "rules.prefer": prefer, "source.prometheus.url": URL}, environ={}
     )
     with structlog.testing.capture_logs() as logs:
         build_rules(settings, ObjectLookup(PodIndex(), Services(), Nodes()), None)
-    assert said in [row.get("problem") for row in logs]
+    assert problem in [row.get("problem") for row in logs]
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ async def test_the_metrics_of_the_process_show_rules_and_mistakes(file: Path) ->
     settings = load(None, {"rules.file": str(file), "source.prometheus.url": URL}, {})
     service = build_rules(settings, ObjectLookup(PodIndex(), Services(), Nodes()), None)
     assert service is not None
-    found = {
+    values = {
         (sample.name, *sample.labels.values()): sample.value
         for family in rule_families(service)
         for sample in family.samples
     }
-    assert found["gma_rules", "custom"] == 1
-    assert found["gma_rules", "external"] == 1
-    assert found["gma_rules_broken",] == 1
-    assert found["gma_rules_file_ok",] == 1
-    assert found["gma_rule_values_left_out_total", "nan"] == 0
-    assert found["gma_rule_query_failures_total", "busy"] == 0
+    assert values["gma_rules", "custom"] == 1
+    assert values["gma_rules", "external"] == 1
+    assert values["gma_rules_broken",] == 1
+    assert values["gma_rules_file_ok",] == 1
+    assert values["gma_rule_values_left_out_total", "nan"] == 0
+    assert values["gma_rule_query_failures_total", "busy"] == 0
     named = {family.name.removesuffix("_total") for family in rule_families(service)}
     # The time of the last discovery is absent before the first.
     absent = "gma_rule_discovery_last_success_timestamp_seconds"

@@ -22,7 +22,7 @@ from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
 from apiservice.runtime.shares import ASKER, Asker, Shares
-from apiservice.runtime.steps import at_once, paced
+from apiservice.runtime.steps import at_once, run_in_slices
 from tests.adapter.answers.rules.engine import Engine, running, vector
 
 ONE = vector(({"pod": "a"}, "1.5"))
@@ -57,7 +57,7 @@ async def store(engine: Engine, clock: Clock) -> AsyncIterator[RuleStore]:
 
 
 async def ask(store: RuleStore, query: str = "up") -> RuleAnswer:
-    return await paced(store.answer(query))
+    return await run_in_slices(store.answer(query))
 
 
 class Slow:
@@ -228,19 +228,19 @@ def test_what_the_api_cannot_express_is_left_out_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = ("1", "NaN", "+Inf", "1e300", "x", "1_0")
-    found = at_once(decode(vector(*(({}, text) for text in texts)), 0))
-    assert [value.milli for value in found.values] == [1000]
-    assert found.left_out == {"nan": 1, "too_large": 2, "bad_value": 2, "too_many": 0}
+    answer = at_once(decode(vector(*(({}, text) for text in texts)), 0))
+    assert [value.milli for value in answer.values] == [1000]
+    assert answer.left_out == {"nan": 1, "too_large": 2, "bad_value": 2, "too_many": 0}
     monkeypatch.setattr(vectors, "MAX_VALUES", 2)
-    found = at_once(decode(vector(*(({}, "1") for _ in range(5))), 0))
-    assert (len(found.values), found.left_out["too_many"]) == (2, 3)
+    answer = at_once(decode(vector(*(({}, "1") for _ in range(5))), 0))
+    assert (len(answer.values), answer.left_out["too_many"]) == (2, 3)
 
 
 def test_a_scalar_is_one_value_without_labels_and_times_are_ours() -> None:
     body = b'{"status":"success","data":{"resultType":"scalar","result":[1700000007,"2"]}}'
-    found = at_once(decode(body, 7))
-    assert found.scalar
-    assert found.values == [({}, 2000, 1_700_000_000.0)]
+    answer = at_once(decode(body, 7))
+    assert answer.scalar
+    assert answer.values == [({}, 2000, 1_700_000_000.0)]
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def test_an_answer_that_may_be_wrong_is_an_error(body: bytes, reason: str) -> No
 
 
 def test_a_remark_on_the_expression_is_not_a_loss() -> None:
-    found = at_once(
+    answer = at_once(
         decode(vector(({}, "1"), warnings=["PromQL info: metric might be a counter"]), 0)
     )
-    assert len(found.values) == 1
+    assert len(answer.values) == 1
 
 
 async def test_answers_in_progress_share_a_bound_of_bytes(engine: Engine) -> None:
@@ -281,9 +281,9 @@ async def test_answers_in_progress_share_a_bound_of_bytes(engine: Engine) -> Non
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(HeldBytes, "take", counted)
-        found = await asyncio.gather(*(ask(store, f"up{number}") for number in range(10)))
+        answers = await asyncio.gather(*(ask(store, f"up{number}") for number in range(10)))
     await store.close()
-    assert [len(each.vector.values) for each in found] == [1] * 10
+    assert [len(answer.vector.values) for answer in answers] == [1] * 10
     assert 60_000 < max(held) <= (1 << 16) + (1 << 14)
     assert store._room.free == 1 << 14
 

@@ -28,8 +28,8 @@ from adapter.answers.rules.rule import MetricRule, RuleObjects
 from adapter.answers.rules.rulefile import RuleText, read_rules
 from adapter.answers.rules.ruleset import rule_set
 from adapter.answers.rules.vector import Vector, decode
-from adapter.answers.rules.widening import why_not, wide_query, widen
-from adapter.answers.rules.widevalues import AmbiguousError, WideAnswer, folded
+from adapter.answers.rules.widening import why_narrow, wide_query, widen
+from adapter.answers.rules.widevalues import AmbiguousError, WideAnswer, fold_vector
 from adapter.pipeline.sources.errors import SourceError
 from apiservice.labels.selector import parse
 from apiservice.runtime.steps import at_once
@@ -87,7 +87,7 @@ class Store(NamedTuple):
 
 def label_sets(chance: random.Random) -> list[Mapping[str, str]]:
     """Random label sets: several series for an object, and objects that lack labels."""
-    found = {}
+    sets = {}
     for _ in range(60):
         labels = {
             "namespace": chance.choice((*SPACES, *SPACES, "")),
@@ -97,19 +97,19 @@ def label_sets(chance: random.Random) -> list[Mapping[str, str]]:
             "container": chance.choice(("x", "y", "POD", "")),
             "area": chance.choice(("heap", "")),
         }
-        found[tuple(labels.items())] = labels
-    return list(found.values())
+        sets[tuple(labels.items())] = labels
+    return list(sets.values())
 
 
 def samples(chance: random.Random, now: float, *, counter: bool) -> Iterator[str]:
     """Yield values and times; some series end early, some counters reset."""
     end = chance.choice((0, 0, 0, 0, 100, 240, 299, 301, 360, 700))
     level, constant = 0.0, chance.choice(VALUES)
-    for at in range(1200, end, -30):
+    for age in range(1200, end, -30):
         level = 0.0 if chance.random() < 0.05 else level + chance.random() * 100
         value = constant if chance.random() < 0.8 else chance.choice(VALUES)
         if chance.random() < 0.95:
-            yield f"{level if counter else value} {now - at:.3f}"
+            yield f"{level if counter else value} {now - age:.3f}"
 
 
 def history(now: float) -> str:
@@ -118,20 +118,20 @@ def history(now: float) -> str:
     for name in (*COUNTERS, *GAUGES, "b_bucket"):
         kind = "counter" if name in COUNTERS else "unknown"
         lines.append(f"# TYPE {name.removesuffix('_total')} {kind}")
-        found = []
+        rows = []
         sets = label_sets(chance)
         if name == "single":  # one series for a pod
-            first = {(each["namespace"], each["pod"]): each for each in reversed(sets)}
+            first = {(series["namespace"], series["pod"]): series for series in reversed(sets)}
             sets = list(first.values())
         for labels in sets:
             for bound in ("0.1", "1", "+Inf") if name == "b_bucket" else ("",):
                 text = ",".join(f'{key}="{value}"' for key, value in labels.items() if value)
                 text += f',le="{bound}"' if bound else ""
-                found += [
+                rows += [
                     (float(sample.split()[1]), f"{name}{{{text.strip(',')}}} {sample}")
                     for sample in samples(chance, now, counter=name not in GAUGES)
                 ]
-        lines += [line for _, line in sorted(found)]
+        lines += [line for _, line in sorted(rows)]
     return "\n".join([*lines, "# EOF", ""])
 
 
@@ -195,7 +195,7 @@ def everything(store: Store, made: MetricRule, series: str, key: ObjectKey) -> W
     """The answer for all objects; None if requests send queries of their own instead."""
     query = wide_query(widen(made, series, key), key, EVERYTHING)
     try:
-        return at_once(folded(store.ask(query), key, store.time, store.time))
+        return at_once(fold_vector(store.ask(query), key, store.time, store.time))
     except (SourceError, AmbiguousError):
         return None
 
@@ -213,17 +213,17 @@ def compare(
     `tolerance` is relative. One above 0 also accepts a difference of a thousandth, the unit.
     """
     assert key.label is not None
-    names, seen = NAMES[key.label], 0
+    names, count = NAMES[key.label], 0
     for space in (None,) if key.namespace is None else SPACES:
         values = every.spaces.get(space or "", {})
         for some in (*((name,) for name in names), names, names[1:3]):
             expected = narrow(store, made, series, key, space, some)
-            found = {name: values[name] for name in some if name in values}
-            assert found == (
+            wide = {name: values[name] for name in some if name in values}
+            assert wide == (
                 pytest.approx(expected, rel=tolerance, abs=1) if tolerance else expected
             )
-            seen += len(expected)
-    return seen
+            count += len(expected)
+    return count
 
 
 _MATCHES = st.sampled_from(
@@ -379,9 +379,9 @@ def test_usual_shapes_are_widened_and_agree(
 
 
 def _from_files() -> list[MetricRule]:
-    found = [rule_set(read_rules(path.read_bytes())).custom for path in FILES]
-    texts = {each.text.metrics_query: each for rules in found for each in rules}
-    return [each for each in texts.values() if not why_not(each)]
+    by_file = [rule_set(read_rules(path.read_bytes())).custom for path in FILES]
+    texts = {made.text.metrics_query: made for rules in by_file for made in rules}
+    return [made for made in texts.values() if not why_narrow(made)]
 
 
 @pytest.mark.parametrize("series", ["c_total", "single"])

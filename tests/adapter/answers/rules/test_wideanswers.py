@@ -22,7 +22,7 @@ from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
 from apiservice.labels.selector import parse
 from apiservice.runtime.shares import ASKER, NOBODY, Asker, Shares
-from apiservice.runtime.steps import paced
+from apiservice.runtime.steps import run_in_slices
 from tests.adapter.answers.rules.engine import Engine, Row, running, vector
 
 KEY = ObjectKey("pod", "namespace")
@@ -58,7 +58,7 @@ class Wide:
         return MetricRule(RuleText("rules[0]", 1, series_query="up", metrics_query=template))
 
     async def ask(self, selector: str = "", series: str = "up") -> WideAnswer | None:
-        return await paced(self.answers.answer(self.rule, series, KEY, parse(selector)))
+        return await run_in_slices(self.answers.answer(self.rule, series, KEY, parse(selector)))
 
     async def reason(self, selector: str = "") -> str:
         """Ask what is not answered; return the counted reason."""
@@ -102,7 +102,7 @@ async def test_selectors_of_clients_do_not_fill_the_places_of_everybodys_queries
     wide: Wide, engine: Engine
 ) -> None:
     """One place that only shared queries may take: with a selector, there is none."""
-    wide.store.places = Shares(1, kept=1, seconds=0.01)
+    wide.store.places = Shares(1, shared_only=1, seconds=0.01)
     assert await wide.ask() is not None
     assert await wide.reason("queue=a") == "failed", "requests send queries of their own"
     assert len(engine.asked) == 1
@@ -285,7 +285,7 @@ async def test_a_value_that_cannot_be_expressed_keeps_its_reason(
 ) -> None:
     rows = (*TWO, ({"namespace": "a", "pod": "q"}, "NaN"), ({"namespace": "a", "pod": "r"}, "1e99"))
     engine.answer = lambda query: (200, vector(*rows))
-    found = await wide.ask()
-    assert found is not None
-    assert found.left_out == {("a", "q"): "nan", ("a", "r"): "too_large"}
-    assert found.spaces["a"] == {"p": 1500}
+    answer = await wide.ask()
+    assert answer is not None
+    assert answer.left_out == {("a", "q"): "nan", ("a", "r"): "too_large"}
+    assert answer.spaces["a"] == {"p": 1500}

@@ -91,7 +91,7 @@ def test_names_that_differ_only_in_foreign_characters_stay_apart() -> None:
     names = gpus.names()
     assert len(set(names)) == 4
     assert all(re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name) for name in names)
-    assert {each["uuid"] for each in gpus.every(100.0)} == {"a b", "a/b", "A_b", "//"}
+    assert {gpu["uuid"] for gpu in gpus.every(100.0)} == {"a b", "a/b", "A_b", "//"}
 
 
 def test_names_stay_while_values_change_and_go_with_their_device() -> None:
@@ -121,8 +121,8 @@ def test_every_device_of_a_page_is_listed_once(scene: Scene) -> None:
     }
     boards = {device.board for device in reported if device.mig}
     expected = {device.id for device in reported} - boards
-    found = [gpu["uuid"] for gpu in Viewer(world).gpus.every(scene.now)]
-    assert sorted(found) == sorted(expected)
+    uuids = [gpu["uuid"] for gpu in Viewer(world).gpus.every(scene.now)]
+    assert sorted(uuids) == sorted(expected)
 
 
 def test_many_devices_are_named_in_steps_and_only_once() -> None:
@@ -158,5 +158,5 @@ def test_the_devices_of_a_pod_are_listed_by_number() -> None:
     world.scrape(page, 100.0, node="n1")
     viewer = Viewer(world)
     viewer.gpus.names()
-    found = viewer.pods.get("p", 100.0)
-    assert [row["gpu"] for row in found["devices"]] == ["n1.gpu1", "n1.gpu2", "n1.gpu10"]
+    pod = viewer.pods.get("p", 100.0)
+    assert [row["gpu"] for row in pod["devices"]] == ["n1.gpu1", "n1.gpu2", "n1.gpu10"]

@@ -95,29 +95,29 @@ def test_an_hpa_has_its_value_target_replicas_and_state() -> None:
     past.note(0)
     past.viewer.hpas.replace([_hpa("40", size=3)])
     past.note(2)
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 130)
-    assert found["of"] == "HorizontalPodAutoscaler"
-    assert found["metric"] == "gpu_utilization"
-    assert (found["start"], found["intervalSeconds"]) == ("2027-01-15T08:00:00Z", 60)
-    assert found["value"] == [87.5, None, 40]
-    assert found["target"] == [70, None, 70]
-    assert found["current"] == [2, None, 3]
-    assert found["desired"] == [3, None, 4]
-    assert [state is None for state in found["state"]] == [False, True, False]
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 130)
+    assert history["of"] == "HorizontalPodAutoscaler"
+    assert history["metric"] == "gpu_utilization"
+    assert (history["start"], history["intervalSeconds"]) == ("2027-01-15T08:00:00Z", 60)
+    assert history["value"] == [87.5, None, 40]
+    assert history["target"] == [70, None, 70]
+    assert history["current"] == [2, None, 3]
+    assert history["desired"] == [3, None, 4]
+    assert [state is None for state in history["state"]] == [False, True, False]
 
 
 def test_the_state_is_the_one_that_gpuworkloads_shows() -> None:
     past = _Past(_hpa())
     past.note(0)
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
-    assert found["state"] == [past.viewer.workloads.row("deployment.llm", START)["State"]]
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert history["state"] == [past.viewer.workloads.row("deployment.llm", START)["State"]]
 
 
 def test_an_hpa_of_other_pods_is_noted_too() -> None:
     past = _Past(_hpa(name="web"))
     past.note(0)
-    found = past.viewer.histories.get("horizontalpodautoscaler.web", START)
-    assert (found["value"], found["current"]) == ([87.5], [2])
+    history = past.viewer.histories.get("horizontalpodautoscaler.web", START)
+    assert (history["value"], history["current"]) == ([87.5], [2])
 
 
 def test_a_workload_has_its_utilization_and_pods() -> None:
@@ -126,12 +126,12 @@ def test_a_workload_has_its_utilization_and_pods() -> None:
     past.note(1, None)
     now = START + 60 + 600
     at_once(past.recorder.note(now))
-    found = past.viewer.histories.get("deployment.llm", now)
-    assert found["of"] == "Deployment"
-    assert found["utilization"][0] == 81  # two digits
-    assert found["utilization"][-1] is None  # the exporter is silent: not 0
-    assert found["pods"][-1] == 1
-    assert found["measured"][-1] == 0
+    history = past.viewer.histories.get("deployment.llm", now)
+    assert history["of"] == "Deployment"
+    assert history["utilization"][0] == 81  # two digits
+    assert history["utilization"][-1] is None  # the exporter is silent: not 0
+    assert history["pods"][-1] == 1
+    assert history["measured"][-1] == 0
 
 
 @pytest.mark.parametrize("silent", [61.0, float("inf")])
@@ -142,8 +142,8 @@ def test_a_minute_without_word_from_the_api_server_is_a_gap(silent: float) -> No
     past.note(1)
     past.feed.silent = 0.0
     past.note(2)
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 120)
-    assert found["current"] == [2, None, 2]
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 120)
+    assert history["current"] == [2, None, 2]
 
 
 def test_points_of_an_earlier_hpa_of_this_name_are_left_out() -> None:
@@ -151,8 +151,8 @@ def test_points_of_an_earlier_hpa_of_this_name_are_left_out() -> None:
     for minute in range(5):
         past.note(minute)
     past.viewer.hpas.replace([_hpa(created="2027-01-15T08:03:10Z")])
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 300)
-    assert (found["start"], found["current"]) == ("2027-01-15T08:03:00Z", [2, 2])
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START + 300)
+    assert (history["start"], history["current"]) == ("2027-01-15T08:03:00Z", [2, 2])
     past.viewer.hpas.replace([])
     assert past.viewer.histories.find("horizontalpodautoscaler.llm", START + 300) is None
 
@@ -172,8 +172,8 @@ def test_a_list_has_an_hour_and_one_object_all() -> None:
 
 def test_an_object_without_points_says_what_it_is_about_and_no_more() -> None:
     past = _Past(_hpa())
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
-    assert found.keys() == {"metadata", "of"}
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert history.keys() == {"metadata", "of"}
 
 
 def test_the_table_has_the_last_hour_in_short() -> None:
@@ -205,8 +205,8 @@ def test_where_there_is_no_room_for_all_hpas_are_kept() -> None:
     past.viewer.ring._most = 6500  # room for an HPA and a pool
     past.note(0)
     assert past.viewer.ring.left_out == 1
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
-    assert found["current"] == [2]
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert history["current"] == [2]
     assert past.viewer.histories.get("deployment.llm", START).keys() == {"metadata", "of"}
 
 
@@ -232,8 +232,8 @@ def test_an_hpa_of_a_known_workload_comes_first_with_any_metric() -> None:
     past = _Past(*of_web, _hpa(metric="requests"))
     past.viewer.ring._most = 6500
     past.note(0)
-    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
-    assert found["current"] == [2]
+    history = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert history["current"] == [2]
 
 
 def test_the_hpas_of_one_namespace_take_no_room_of_another() -> None:
@@ -250,6 +250,6 @@ def test_the_hpas_of_one_namespace_take_no_room_of_another() -> None:
 
 
 def _has_points(past: _Past, key: Key) -> bool:
-    found = past.viewer.of_histories.whole(key, START)
-    assert found is not None
-    return "start" in found
+    history = past.viewer.of_histories.whole(key, START)
+    assert history is not None
+    return "start" in history

@@ -35,14 +35,14 @@ def seen(name: str = NODE, offers: str = "2", has: str = "2", **spec: Any) -> No
 
 
 def world(*nodes: Node, pods: int = 1) -> World:
-    found = World(*(make_pod(f"llm-{at}", node=NODE) for at in range(pods)))
-    found.nodes.replace(list(nodes))
+    stage = World(*(make_pod(f"llm-{i}", node=NODE) for i in range(pods)))
+    stage.nodes.replace(list(nodes))
     page = "".join(
-        row(UTIL, 80 if at < pods else 0, f"llm-{at}" if at < pods else "", uuid=f"GPU-{at}")
-        for at in range(2)
+        row(UTIL, 80 if i < pods else 0, f"llm-{i}" if i < pods else "", uuid=f"GPU-{i}")
+        for i in range(2)
     )
-    found.scrape(page.replace('gpu="0",UUID="GPU-1"', 'gpu="1",UUID="GPU-1"'), 100.0, node=NODE)
-    return found
+    stage.scrape(page.replace('gpu="0",UUID="GPU-1"', 'gpu="1",UUID="GPU-1"'), 100.0, node=NODE)
+    return stage
 
 
 def test_a_node_shows_what_it_offers_and_what_is_left() -> None:
@@ -77,37 +77,37 @@ CLOSED: dict[str, tuple[Node, str]] = {
 def test_no_gpu_of_a_closed_node_is_left_and_each_says_why(why: str) -> None:
     node, text = CLOSED[why]
     viewer = Viewer(world(node))
-    found = viewer.nodes.row(NODE, 102.0)
-    assert (found["Left"], found["Blocked"]) == (0, text)
+    cells = viewer.nodes.row(NODE, 102.0)
+    assert (cells["Left"], cells["Blocked"]) == (0, text)
     assert viewer.nodes.get(NODE, 102.0)["blocked"][0]["text"] == text
     assert viewer.gpus.row("n1.gpu1", 102.0)["Blocked"] == text
 
 
 def test_a_node_in_full_use_is_not_blocked_and_its_gpus_are() -> None:
     # The exporter names one of two pods: the other GPU seems free, and is requested.
-    found = world(seen())
-    found.put(make_pod("llm-1", node=NODE))
-    viewer = Viewer(found)
+    stage = world(seen())
+    stage.put(make_pod("llm-1", node=NODE))
+    viewer = Viewer(stage)
     assert "Blocked" not in viewer.nodes.row(NODE, 102.0)
     assert viewer.nodes.row(NODE, 102.0)["Left"] == 0
     assert viewer.gpus.row("n1.gpu1", 102.0)["Blocked"] == f"pods have requested all 2 {GPU}"
 
 
 def test_pods_and_tolerations_count_as_of_now() -> None:
-    found = world(seen(taints=[{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]))
-    viewer = Viewer(found)
+    stage = world(seen(taints=[{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]))
+    viewer = Viewer(stage)
     assert "Blocked" in viewer.nodes.row(NODE, 102.0)
     ml = StartNeeds((Toleration("dedicated", "Exists", "", ""),))
     daemon = Owner("apps/v1", "DaemonSet", "agent")
     pod = make_pod("agent", node="n2", owner=daemon).replace(needs=ml)
-    found.put(pod)
+    stage.put(pod)
     assert "Blocked" in viewer.nodes.row(NODE, 102.0), "a DaemonSet's pod is on each node"
-    found.put(pod.replace(owner=None))
+    stage.put(pod.replace(owner=None))
     assert "Blocked" not in viewer.nodes.row(NODE, 102.0)
-    found.put(*(make_pod(f"log-{at}", node=NODE, gpus={}) for at in range(2)))
+    stage.put(*(make_pod(f"log-{i}", node=NODE, gpus={}) for i in range(2)))
     text = "has 3 pods, and no more may run there"
     assert viewer.nodes.row(NODE, 102.0)["Blocked"] == text
-    found.put(*(make_pod(f"log-{at}", node=NODE, gpus={}, placeholder=True) for at in range(2)))
+    stage.put(*(make_pod(f"log-{i}", node=NODE, gpus={}, placeholder=True) for i in range(2)))
     assert "Blocked" not in viewer.nodes.row(NODE, 102.0), "placeholders give way"
 
 
@@ -128,30 +128,30 @@ def test_a_gpu_that_an_exporter_has_lost_is_counted() -> None:
 
 def test_labels_of_mig_count_boards_beside_their_instances() -> None:
     mig = {"nvidia.com/mig.strategy": "mixed", "nvidia.com/mig-1g.10gb.count": "2"}
-    found = Viewer(world(seen(labels=LABELS | mig | {"nvidia.com/gpu.count": "1"})))
-    cells = found.nodes.row(NODE, 102.0)
+    viewer = Viewer(world(seen(labels=LABELS | mig | {"nvidia.com/gpu.count": "1"})))
+    cells = viewer.nodes.row(NODE, 102.0)
     assert (cells["GPUs"], cells["Silent"]) == (2, 0)
 
 
 def test_a_label_promises_gpus_unless_pods_get_them_by_claims() -> None:
     bare = decode(json.dumps({"metadata": {"name": "n2", "labels": LABELS}}).encode())
-    found = world(seen(), bare)
-    viewer = Viewer(found)
+    stage = world(seen(), bare)
+    viewer = Viewer(stage)
     assert viewer.nodes.row("n2", 102.0)["Blocked"] == "offers no GPU"
-    found.put(make_pod("claims", gpus={}, claims=True, node="n2"))
+    stage.put(make_pod("claims", gpus={}, claims=True, node="n2"))
     cells = viewer.nodes.row("n2", 102.0)
     assert "Blocked" not in cells
     assert "Left" not in cells
 
 
 def test_a_faulty_gpu_that_the_plugin_withholds_is_not_free() -> None:
-    found = world(seen(offers="1", has="2"), pods=0)
-    found.scrape(
+    stage = world(seen(offers="1", has="2"), pods=0)
+    stage.scrape(
         row(UTIL, 0, uuid="GPU-0") + row(XID, 79, uuid="GPU-0") + row(UTIL, 0, uuid="GPU-1"),
         100.0,
         node=NODE,
     )
-    viewer = Viewer(found)
+    viewer = Viewer(stage)
     text = f"the node does not offer 1 of 2 {GPU}, and this GPU is not healthy: XID error 79"
     blocked = {
         viewer.gpus.row(name, 102.0)["UUID"]: viewer.gpus.row(name, 102.0).get("Blocked")

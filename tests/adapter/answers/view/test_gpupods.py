@@ -78,11 +78,11 @@ def test_a_pod_without_a_value_says_why() -> None:
     world = World(make_pod("llm-0", node=NODE, phase="Pending", labels={"app": "llm"}))
     pods = Viewer(world).pods
     assert pods.row("llm-0", 100.0) == {"Why-Not": "pod_not_running", "Node": NODE}
-    found = pods.get("llm-0", 100.0)
-    assert found["metadata"]["labels"] == {"app": "llm"}
-    assert (found["measured"], found["reason"]["reason"]) == (False, "pod_not_running")
-    assert "metrics" not in found
-    assert set(reasons(found)) == {
+    gpu_pod = pods.get("llm-0", 100.0)
+    assert gpu_pod["metadata"]["labels"] == {"app": "llm"}
+    assert (gpu_pod["measured"], gpu_pod["reason"]["reason"]) == (False, "pod_not_running")
+    assert "metrics" not in gpu_pod
+    assert set(reasons(gpu_pod)) == {
         metric.name for metric in world.catalog.neutral if metric.scope is Scope.DEVICE
     }
     assert pods.fields("llm-0") == {"node": NODE, "phase": "Pending", "measured": "false"}
@@ -92,11 +92,11 @@ def test_the_object_explains_the_value() -> None:
     pod = make_pod("llm-0", node=NODE, owner=OWNER, labels={"pod-template-hash": "abc"}, born=50.0)
     world = World(pod)
     world.scrape(row(UTIL, 87.5, "llm-0"), 100.0, node=NODE)
-    found = Viewer(world).pods.get("llm-0", 100.0)
-    assert found["metadata"]["creationTimestamp"] == "1970-01-01T00:00:50Z"
-    assert found["workload"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
-    assert found["requests"] == {"nvidia.com/gpu": 1}
-    assert found["metrics"][0] == {
+    gpu_pod = Viewer(world).pods.get("llm-0", 100.0)
+    assert gpu_pod["metadata"]["creationTimestamp"] == "1970-01-01T00:00:50Z"
+    assert gpu_pod["workload"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    assert gpu_pod["requests"] == {"nvidia.com/gpu": 1}
+    assert gpu_pod["metrics"][0] == {
         "metric": "gpu_utilization",
         "value": "87500m",
         "number": 87.5,
@@ -105,7 +105,7 @@ def test_the_object_explains_the_value() -> None:
         "windowSeconds": 30,
         "series": [UTIL],
     }
-    (device,) = found["devices"]
+    (device,) = gpu_pod["devices"]
     values, left_out = device.pop("values"), device.pop("leftOut")
     assert device == {
         "device": "GPU-0",
@@ -120,7 +120,7 @@ def test_the_object_explains_the_value() -> None:
     }
     assert {"gpu_utilization", "gpu_utilization_of_request"} <= set(values[0]["metrics"])
     assert (values[0]["number"], values[0]["series"]) == (87.5, UTIL)
-    assert reasons(found)["gpu_sm_activity"] == "metric_not_exported"
+    assert reasons(gpu_pod)["gpu_sm_activity"] == "metric_not_exported"
     assert "gpu_sm_activity" in left_out[0]["metrics"]
 
 
@@ -132,8 +132,8 @@ def test_a_shared_device_states_policy_evidence_and_sharers() -> None:
     world.scrape(row(UTIL, 80, "llm-1"), 100.0, node=NODE)
     shelf = Viewer(world).pods
     assert shelf.row("llm-0", 100.0)["How"] == "split"
-    found = shelf.get("llm-0", 100.0)
-    (device,) = found["devices"]
+    gpu_pod = shelf.get("llm-0", 100.0)
+    (device,) = gpu_pod["devices"]
     assert device["evidence"] == "only_shared_device"
     assert device["sharing"] == {"policy": "equal", "evidence": "node_replicas", "sharers": 2}
     assert (device["attribution"], device["values"][0]["number"]) == ("split", 40)
@@ -157,9 +157,9 @@ def test_another_namespaces_pod_is_never_named() -> None:
     world = World(make_pod("llm-0", node=NODE), secret, nodes={NODE: labels})
     page = row(UTIL, 80, "llm-0") + row(UTIL, 80, "secret-name").replace('"ml"', '"secret-space"')
     world.scrape(page, 100.0, node=NODE)
-    found = Viewer(world).pods.get("llm-0", 100.0)
-    assert found["devices"][0]["sharing"]["sharers"] == 2
-    assert "secret" not in str(found)
+    gpu_pod = Viewer(world).pods.get("llm-0", 100.0)
+    assert gpu_pod["devices"][0]["sharing"]["sharers"] == 2
+    assert "secret" not in str(gpu_pod)
 
 
 def test_a_device_that_was_left_out_is_shown_with_its_reason() -> None:
@@ -172,9 +172,9 @@ def test_a_device_that_was_left_out_is_shown_with_its_reason() -> None:
     world.scrape(row(UTIL, 80, "llm-0"), 150.0, node=NODE)
     shelf = Viewer(world).pods
     assert shelf.row("llm-0", 170.0)["Devices"] == "1/2"
-    found = shelf.get("llm-0", 170.0)
-    assert found["metrics"][0]["partial"] is True
-    old = next(device for device in found["devices"] if device["device"] == "GPU-1")
+    gpu_pod = shelf.get("llm-0", 170.0)
+    assert gpu_pod["metrics"][0]["partial"] is True
+    old = next(device for device in gpu_pod["devices"] if device["device"] == "GPU-1")
     assert "values" not in old
     assert reasons(old, "leftOut")["gpu_utilization"] == "stale"
 
@@ -188,13 +188,13 @@ def test_a_server_without_a_gpu_is_listed_with_its_queue() -> None:
     shown = shelf.row("vllm-0", 101.0)
     assert {"Waiting", "Running", "Age", "Series"} <= shown.keys()
     assert shown.keys().isdisjoint({"Util", "Mem", "Devices", "How", "Why-Not"})
-    found = shelf.get("vllm-0", 101.0)
-    assert found["measured"] is True
-    assert "devices" not in found
-    (part,) = found["server"]
+    gpu_pod = shelf.get("vllm-0", 101.0)
+    assert gpu_pod["measured"] is True
+    assert "devices" not in gpu_pod
+    (part,) = gpu_pod["server"]
     assert "model_name=" in part["part"]
     assert part["values"][0]["metrics"] == ["inference_requests_waiting"]
-    assert all(name.startswith("inference_") for name in numbers(found))
+    assert all(name.startswith("inference_") for name in numbers(gpu_pod))
 
 
 def test_what_a_server_sees_of_a_gpu_that_an_exporter_describes_is_not_a_second_device() -> None:
@@ -247,12 +247,12 @@ def test_a_server_page_that_was_never_read_is_explained_beside_the_value_of_the_
     assert "inference_requests_waiting" not in reasons(silent)
     world.store.pages = Failing()
     world.scrape(row(UTIL, 87, "llm-0"), 105.0)
-    found = Viewer(world).pods.get("llm-0", 105.0)
-    assert (found["measured"], numbers(found)["gpu_utilization"]) == (True, 87)
-    assert reasons(found)["inference_requests_waiting"] == "server_down"
-    assert "inference_gateway_requests_waiting" not in reasons(found)
-    (told,) = [each for each in found["absent"] if each["reason"] == "server_down"]
-    assert told["message"].endswith("has never answered: connection refused")
+    gpu_pod = Viewer(world).pods.get("llm-0", 105.0)
+    assert (gpu_pod["measured"], numbers(gpu_pod)["gpu_utilization"]) == (True, 87)
+    assert reasons(gpu_pod)["inference_requests_waiting"] == "server_down"
+    assert "inference_gateway_requests_waiting" not in reasons(gpu_pod)
+    (down,) = [absence for absence in gpu_pod["absent"] if absence["reason"] == "server_down"]
+    assert down["message"].endswith("has never answered: connection refused")
 
 
 @pytest.mark.parametrize("scene", every_scene(SCENES))
@@ -265,19 +265,19 @@ def test_objects_and_cells_say_what_the_metrics_api_says(scene: Scene) -> None:
             metric.name: snapshot.pod(pod, metric.name, EVERYTHING, now)
             for metric in world.catalog.neutral
         }
-        found = shelf.get(key.name, now, key.namespace)
+        gpu_pod = shelf.get(key.name, now, key.namespace)
         expected = {
             name: pytest.approx(answer.value, abs=0.001)
             for name, answer in answers.items()
             if isinstance(answer, Reading)
         }
-        assert numbers(found) == expected
+        assert numbers(gpu_pod) == expected
         missing = {
             name: str(answer.reason)
             for name, answer in answers.items()
-            if not isinstance(answer, Reading) and name in reasons(found)
+            if not isinstance(answer, Reading) and name in reasons(gpu_pod)
         }
-        assert reasons(found) == missing
+        assert reasons(gpu_pod) == missing
         shown = shelf.row(key.name, now, key.namespace)
         assert ("Util" in shown) == ("gpu_utilization" in expected)
         if pod.holds_gpu and not pod.finished:
@@ -285,7 +285,7 @@ def test_objects_and_cells_say_what_the_metrics_api_says(scene: Scene) -> None:
             assert asked.memory(asked.reading("gpu_utilization")) == asked.value(
                 "gpu_memory_used_bytes"
             )
-        assert ("Why-Not" in shown) is not found["measured"]
+        assert ("Why-Not" in shown) is not gpu_pod["measured"]
 
 
 def test_an_unknown_pod_and_one_without_a_gpu_have_no_object() -> None:
@@ -300,9 +300,9 @@ def test_an_idle_pod_shows_since_when() -> None:
     for time in range(0, 900, 5):
         world.scrape(row(UTIL, 0, "llm-0" if time >= 400 else ""), float(time), node=NODE)
     viewer = Viewer(world)
-    found = viewer.pods.get("llm-0", 900.0)
-    assert found["idleSince"] == "1970-01-01T00:08:20Z", "it has the device since its start only"
-    assert found["devices"][0]["idleSince"] == "1970-01-01T00:00:00Z"
+    gpu_pod = viewer.pods.get("llm-0", 900.0)
+    assert gpu_pod["idleSince"] == "1970-01-01T00:08:20Z", "it has the device since its start only"
+    assert gpu_pod["devices"][0]["idleSince"] == "1970-01-01T00:00:00Z"
     world.scrape(row(UTIL, 30, "llm-0"), 905.0, node=NODE)
     assert "idleSince" not in viewer.pods.get("llm-0", 906.0)
 

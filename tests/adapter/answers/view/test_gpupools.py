@@ -36,14 +36,14 @@ def seen(name: str, units: int = 4, pool: str = "h100", resource: str = GPU, **s
 
 
 def pod(name: str, node: str, units: int, resource: str = GPU, cpu: int = 0) -> Any:
-    found = make_pod(name, node=node, gpus={resource: units})
-    return found.replace(needs=StartNeeds((), cpu, 0)) if cpu else found
+    plain = make_pod(name, node=node, gpus={resource: units})
+    return plain.replace(needs=StartNeeds((), cpu, 0)) if cpu else plain
 
 
 def world(nodes: list[Node], *pods: Any) -> World:
-    found = World(*pods)
-    found.nodes.replace(nodes)
-    return found
+    stage = World(*pods)
+    stage.nodes.replace(nodes)
+    return stage
 
 
 def device(number: int, value: float, holder: str = "", node: str = "n1") -> str:
@@ -53,11 +53,11 @@ def device(number: int, value: float, holder: str = "", node: str = "n1") -> str
 
 def test_the_classes_of_a_pool_add_up_and_a_silent_gpu_is_none_of_them() -> None:
     held = [pod("busy", "n1", 1), pod("idle", "n1", 1)]
-    found = world([seen("n1", labels={"nvidia.com/gpu.count": "4"})], *held)
-    for at in range(0, 700, 20):
+    stage = world([seen("n1", labels={"nvidia.com/gpu.count": "4"})], *held)
+    for seconds in range(0, 700, 20):
         page = device(0, 90, "busy") + device(1, 0, "idle") + device(2, 0)
-        found.scrape(page, AT + at, node="n1")
-    viewer = Viewer(found)
+        stage.scrape(page, AT + seconds, node="n1")
+    viewer = Viewer(stage)
     shown = viewer.pools.row("h100", AT + 690)
     counts = {name: shown[name] for name in ("Busy", "Idle", "Free", "Blocked", "No-Pod")}
     assert counts == {"Busy": 1, "Idle": 1, "Free": 1, "Blocked": 0, "No-Pod": 0}
@@ -87,16 +87,16 @@ def test_the_largest_pod_is_that_of_one_node() -> None:
 def test_fragmentation_is_the_part_of_a_pod_that_does_not_fit(
     taken: tuple[int, int], fragmented: str | None
 ) -> None:
-    pods = [pod(f"p{at}", f"n{at}", units) for at, units in enumerate(taken) if units]
+    pods = [pod(f"p{number}", f"n{number}", units) for number, units in enumerate(taken) if units]
     viewer = Viewer(world([seen("n0"), seen("n1")], *pods))
     assert viewer.pools.row("h100", AT).get("Fragmented") == fragmented
 
 
 def test_nothing_fits_on_a_closed_node() -> None:
     viewer = Viewer(world([seen("n1", unschedulable=True), seen("n2", 2)]))
-    found = viewer.pools.get("h100", AT)
-    assert (found["nodes"], found["closed"]) == (2, 1)
-    (resource,) = found["resources"]
+    pool = viewer.pools.get("h100", AT)
+    assert (pool["nodes"], pool["closed"]) == (2, 1)
+    (resource,) = pool["resources"]
     assert (resource["left"], resource["largest"]["node"]) == (2, "n2")
 
 
@@ -124,10 +124,10 @@ def mig(board: int, *profiles: str) -> str:
 
 def test_mig_layouts_say_what_is_unused_and_what_can_be_placed() -> None:
     node = seen("n1", 9, resource=MIG)
-    found = world([node], pod("a", "n1", 4, MIG))
+    stage = world([node], pod("a", "n1", 4, MIG))
     page = mig(0, "1g.10gb", "1g.10gb") + mig(1, "1g.10gb", "1g.10gb") + mig(2, "3g.40gb")
-    found.scrape(page, AT, node="n1")
-    viewer = Viewer(found)
+    stage.scrape(page, AT, node="n1")
+    viewer = Viewer(stage)
     assert viewer.pools.get("h100", AT)["layouts"] == [
         {"layout": "2x1g.10gb", "boards": 2, "unusedSlices": 5},
         {"layout": "1x3g.40gb", "boards": 1, "unusedSlices": 4},
@@ -138,10 +138,10 @@ def test_mig_layouts_say_what_is_unused_and_what_can_be_placed() -> None:
 
 
 def test_an_a30_has_four_slices() -> None:
-    found = world([seen("n1", 2, resource=MIG)])
+    stage = world([seen("n1", 2, resource=MIG)])
     page = mig(0, "1g.6gb", "2g.12gb").replace("NVIDIA H100", "NVIDIA A30")
-    found.scrape(page, AT, node="n1")
-    (layout,) = Viewer(found).pools.get("h100", AT)["layouts"]
+    stage.scrape(page, AT, node="n1")
+    (layout,) = Viewer(stage).pools.get("h100", AT)["layouts"]
     assert layout["unusedSlices"] == 1
 
 
@@ -154,14 +154,14 @@ class _Heard:
 
 
 def test_a_pool_has_its_past() -> None:
-    found = world([seen("n1", 2)], pod("busy", "n1", 1))
-    viewer = Viewer(found)
-    for fed in (found.index, viewer.hpas):
+    stage = world([seen("n1", 2)], pod("busy", "n1", 1))
+    viewer = Viewer(stage)
+    for fed in (stage.index, viewer.hpas):
         fed.fed_by(_Heard())
     recorder = MinuteRecorder(
         viewer.ring,
-        found.store,
-        found.index,
+        stage.store,
+        stage.index,
         viewer.hpas,
         viewer.of_workloads,
         viewer.of_pools,
@@ -169,7 +169,7 @@ def test_a_pool_has_its_past() -> None:
     )
     for minute in (0, 2):
         now = AT + 60 * minute
-        found.scrape(device(0, 90, "busy") + device(1, 0), now, node="n1")
+        stage.scrape(device(0, 90, "busy") + device(1, 0), now, node="n1")
         at_once(recorder.note(now))
     shown = viewer.pools.get("h100", AT + 130)
     assert shown["busy"] == [1, None, 1]

@@ -46,8 +46,8 @@ def test_assigned_and_unassigned_devices_are_listed_with_their_own_values() -> N
 def test_an_object_says_which_pod_has_the_device_and_how_that_is_known() -> None:
     world = World(make_pod("llm-0", node=NODE))
     world.scrape(row(UTIL, 80, "llm-0"), 100.0, node=NODE)
-    (found,) = Viewer(world).gpus.every(100.0)
-    assert found["pods"] == [
+    (gpu,) = Viewer(world).gpus.every(100.0)
+    assert gpu["pods"] == [
         {"namespace": "ml", "name": "llm-0", "container": "server", "evidence": "sample_name"}
     ]
 
@@ -66,9 +66,9 @@ def test_an_object_says_which_pod_has_the_device_and_how_that_is_known() -> None
 def test_a_pod_that_cannot_have_the_device_is_not_listed(pod: Pod) -> None:
     world = World(pod)
     world.scrape(row(UTIL, 80, "llm-0"), 100.0, node=NODE)
-    (found,) = Viewer(world).gpus.every(100.0)
-    assert "pods" not in found
-    assert numbers(found, "values") == {"gpu_utilization": 80}
+    (gpu,) = Viewer(world).gpus.every(100.0)
+    assert "pods" not in gpu
+    assert numbers(gpu, "values") == {"gpu_utilization": 80}
 
 
 def test_a_board_is_shown_by_its_mig_instances() -> None:
@@ -84,10 +84,10 @@ def test_a_board_is_shown_by_its_mig_instances() -> None:
         "7.8/9.5Gi",
         "mig 1g.10gb",
     )
-    found = gpus.get(names[1], 100.0)
-    power = next(each for each in found["values"] if each["metric"] == "gpu_power_watts")
+    gpu = gpus.get(names[1], 100.0)
+    power = next(value for value in gpu["values"] if value["metric"] == "gpu_power_watts")
     assert power["of"] == "board"
-    assert found["metadata"]["labels"]["mig-profile"] == "1g.10gb"
+    assert gpu["metadata"]["labels"]["mig-profile"] == "1g.10gb"
 
 
 def test_a_shared_gpu_names_every_pod_that_has_it() -> None:
@@ -98,22 +98,22 @@ def test_a_shared_gpu_names_every_pod_that_has_it() -> None:
     gpus = Viewer(world).gpus
     shown = gpus.row(f"{NODE}.gpu0", 100.0)
     assert (shown["Pods"], shown["Sharing"]) == ("ml/llm-0 +2", "time-slicing")
-    found = gpus.get(f"{NODE}.gpu0", 100.0)
-    assert found["sharing"] == {
+    gpu = gpus.get(f"{NODE}.gpu0", 100.0)
+    assert gpu["sharing"] == {
         "strategy": "time-slicing",
         "evidence": "node_replicas",
         "pods": 3,
         "policies": ["copy"],
     }
-    evidence = {pod["name"]: pod["evidence"] for pod in found["pods"]}
+    evidence = {pod["name"]: pod["evidence"] for pod in gpu["pods"]}
     assert evidence == {
         "llm-0": "only_shared_device",
         "llm-1": "sample_name",
         "llm-2": "only_shared_device",
     }
     world.scrape(row(UTIL, 80, "llm-2"), 105.0, node=NODE)
-    found = gpus.get(f"{NODE}.gpu0", 105.0)
-    assert {pod["name"]: pod["evidence"] for pod in found["pods"]}["llm-1"] == "earlier_sample"
+    gpu = gpus.get(f"{NODE}.gpu0", 105.0)
+    assert {pod["name"]: pod["evidence"] for pod in gpu["pods"]}["llm-1"] == "earlier_sample"
 
 
 @pytest.mark.parametrize("scene", every_scene(SCENES))
@@ -141,8 +141,8 @@ def test_a_doubted_value_is_left_out_and_its_reason_is_shown() -> None:
         world.scrape(page, float(time), node=NODE)
     gpus = Viewer(world).gpus
     assert "Util" not in gpus.row(f"{NODE}.gpu0", 136.0)
-    (found,) = gpus.every(136.0)
-    assert reasons(found, "leftOut")["gpu_utilization"] == "util_zero_while_active"
+    (gpu,) = gpus.every(136.0)
+    assert reasons(gpu, "leftOut")["gpu_utilization"] == "util_zero_while_active"
 
 
 def test_a_silent_exporters_devices_stay_with_their_age_and_without_values() -> None:
@@ -152,9 +152,9 @@ def test_a_silent_exporters_devices_stay_with_their_age_and_without_values() -> 
     shown = gpus.row(f"{NODE}.gpu0", 300.0)
     assert shown["Age"] == "3m20s"
     assert "Util" not in shown
-    (found,) = gpus.every(300.0)
-    assert reasons(found, "leftOut") == {"gpu_utilization": "stale"}
-    assert "values" not in found
+    (gpu,) = gpus.every(300.0)
+    assert reasons(gpu, "leftOut") == {"gpu_utilization": "stale"}
+    assert "values" not in gpu
 
 
 def test_labels_and_fields_select_by_node_model_and_sharing() -> None:
@@ -166,8 +166,8 @@ def test_labels_and_fields_select_by_node_model_and_sharing() -> None:
     world = World(make_pod("p", node=NODE), nodes={NODE: labels})
     world.scrape(row(UTIL, 80), 100.0, node=NODE)
     gpus = Viewer(world).gpus
-    (found,) = gpus.every(100.0)
-    assert found["metadata"]["labels"] == {
+    (gpu,) = gpus.every(100.0)
+    assert gpu["metadata"]["labels"] == {
         "node": NODE,
         "vendor": "nvidia",
         "model": "NVIDIA-H100",
@@ -216,5 +216,5 @@ def test_a_device_that_its_exporter_reports_sick_says_why(page: str, why: str | 
     world = World(nodes={NODE: {}})
     busy = row(UTIL, 5) if "DCGM" in page else page.replace("gpu_health", "gpu_gfx_activity")
     world.scrape(page + busy, 100.0, node=NODE)
-    (found,) = Viewer(world).gpus.every(100.0)
-    assert found.get("unhealthy") == why
+    (gpu,) = Viewer(world).gpus.every(100.0)
+    assert gpu.get("unhealthy") == why

@@ -79,11 +79,11 @@ def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
         "Unscheduled": 0,
         "Unmeasured": 0,
     }
-    found = viewer.workloads.get("deployment.llm", 100.0)
-    assert found["metadata"]["labels"] == {"app": "llm"}
-    assert found["workload"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
-    assert found["utilization"] == {"mean": 70, "max": 90}
-    (hpa,) = found["hpas"]
+    workload = viewer.workloads.get("deployment.llm", 100.0)
+    assert workload["metadata"]["labels"] == {"app": "llm"}
+    assert workload["workload"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    assert workload["utilization"] == {"mean": 70, "max": 90}
+    (hpa,) = workload["hpas"]
     assert hpa["metrics"] == [
         {
             "metric": "gpu_utilization",
@@ -102,8 +102,8 @@ def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
 
 
 def test_a_pod_names_the_hpas_that_read_one_of_its_metrics() -> None:
-    found = Viewer(_world(), _hpa(), _hpa("requests_per_second", name="b")).pods
-    assert found.get("llm-abc-1", 100.0)["hpas"] == [
+    gpu_pods = Viewer(_world(), _hpa(), _hpa("requests_per_second", name="b")).pods
+    assert gpu_pods.get("llm-abc-1", 100.0)["hpas"] == [
         {
             "name": "llm",
             "metric": "gpu_utilization",
@@ -120,8 +120,8 @@ def test_very_many_hpas_on_one_workload_are_counted() -> None:
     viewer = Viewer(_world(), *[_hpa(name=f"h{i:03}") for i in range(100)])
     assert viewer.workloads.row("deployment.llm", 100.0)["HPA"] == "h000 +99"
     for shelf in (viewer.workloads, viewer.pods):
-        found = shelf.get(shelf.names()[0], 100.0)
-        assert (len(found["hpas"]), found["hpasNotShown"]) == (16, 84)
+        shown = shelf.get(shelf.names()[0], 100.0)
+        assert (len(shown["hpas"]), shown["hpasNotShown"]) == (16, 84)
 
 
 def test_a_row_shows_the_hpa_that_reads_a_metric_of_the_adapter() -> None:
@@ -144,9 +144,9 @@ def test_pods_without_a_value_are_counted_by_reason() -> None:
     world = _world(_pod("llm-abc-1"), _pod("llm-abc-2"), _pod("llm-abc-3"))
     world.put(make_pod("llm-abc-4", owner=DEPLOYMENT, phase="Pending", labels=LABELS))
     shelf = Viewer(world).workloads
-    found = shelf.get("deployment.llm", 100.0)
-    assert (found["pods"], found["measured"]) == (4, 2)
-    assert {each["reason"]: each["pods"] for each in found["reasons"]} == {
+    workload = shelf.get("deployment.llm", 100.0)
+    assert (workload["pods"], workload["measured"]) == (4, 2)
+    assert {reason["reason"]: reason["pods"] for reason in workload["reasons"]} == {
         "device_named_for_other_pod": 1,
         "pod_not_running": 1,
     }
@@ -215,7 +215,7 @@ def test_two_kinds_of_one_name_stay_apart() -> None:
     world = World(*[make_pod(f"p{i}", owner=owner) for i, owner in enumerate(owners)])
     shelf = Viewer(world).workloads
     assert shelf.names() == ["job.batch.a", "job.batch.volcano.sh.a"]
-    versions = [each["workload"]["apiVersion"] for each in shelf.every(1.0)]
+    versions = [job["workload"]["apiVersion"] for job in shelf.every(1.0)]
     assert versions == ["batch/v1", "batch.volcano.sh/v1alpha1"]
 
 
@@ -268,9 +268,9 @@ def test_an_hpa_that_cannot_decide_wants_nothing() -> None:
 
 
 def test_a_pod_shows_why_it_lacks_the_server_metric_that_its_hpa_reads() -> None:
-    found = Viewer(_world(), _hpa("inference_requests_waiting")).pods.get("llm-abc-1", 100.0)
-    assert found["measured"]
-    reasons = {row["reason"]: row["metrics"] for row in found["absent"]}
+    gpu_pod = Viewer(_world(), _hpa("inference_requests_waiting")).pods.get("llm-abc-1", 100.0)
+    assert gpu_pod["measured"]
+    reasons = {row["reason"]: row["metrics"] for row in gpu_pod["absent"]}
     assert reasons["server_not_scraped"] == ["inference_requests_waiting"]
 
 
@@ -299,7 +299,7 @@ def test_pods_that_the_kubelet_rejects_say_why_others_are_missing(
 
 
 def test_a_reason_of_several_pods_gives_the_device_of_one_as_an_example() -> None:
-    (found,) = Viewer(_world()).workloads.get("deployment.llm", 180.0)["reasons"]
-    assert (found["reason"], found["pods"]) == ("stale", 2)
+    (reason,) = Viewer(_world()).workloads.get("deployment.llm", 180.0)["reasons"]
+    assert (reason["reason"], reason["pods"]) == ("stale", 2)
     limit = "The newest value is older than the age limit"
-    assert found["message"] == f"{limit}: for example of llm-abc-1: GPU-0"
+    assert reason["message"] == f"{limit}: for example of llm-abc-1: GPU-0"

@@ -27,10 +27,10 @@ def test_two_readers_with_different_questions_both_get_their_answer() -> None:
     prepare(hours, [one, three], NOW)
     prepare(hours, [two], NOW)
     for key in (one, two, three):
-        cells, found = hours.cells(key, NOW), hours.object(key, NOW)
+        cells, hour = hours.cells(key, NOW), hours.object(key, NOW)
         assert cells is not None
-        assert found is not None
-        assert found["hour"] == int(key.name)
+        assert hour is not None
+        assert hour["hour"] == int(key.name)
     prepare(hours, [Key("", "x"), Key("", "9" * 20), Key("", str(HOUR - 1))], NOW)
     assert hours.object(three, NOW) is not None
 

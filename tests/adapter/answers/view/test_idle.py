@@ -26,12 +26,12 @@ def _idle(born: float = 0.0) -> World:
 
 def test_an_idle_device_its_pod_and_its_workload_say_since_when() -> None:
     viewer = Viewer(_idle())
-    gpu = next(each for each in viewer.gpus.every(196.0) if each["uuid"] == "GPU-0")
+    idle_gpu = next(gpu for gpu in viewer.gpus.every(196.0) if gpu["uuid"] == "GPU-0")
     pod = viewer.pods.get("llm-0", 196.0)
     workload = viewer.workloads.get("pod.llm-0", 196.0)
-    assert gpu["idleSince"] == pod["idleSince"] == workload["idleSince"]
+    assert idle_gpu["idleSince"] == pod["idleSince"] == workload["idleSince"]
     assert viewer.workloads.row("pod.llm-0", 196.0)["Idle"].endswith("s")  # type: ignore[union-attr] # a text
-    assert "Idle-Since" in viewer.gpus.row(gpu["metadata"]["name"], 196.0)
+    assert "Idle-Since" in viewer.gpus.row(idle_gpu["metadata"]["name"], 196.0)
 
 
 def test_a_pod_is_not_idle_for_longer_than_it_exists() -> None:
@@ -66,7 +66,7 @@ def _held_by_placeholders() -> World:
 
 def test_the_gpu_of_a_placeholder_is_free_and_not_idle() -> None:
     viewer = Viewer(_held_by_placeholders())
-    gpus = {each["uuid"]: each for each in viewer.gpus.every(196.0)}
+    gpus = {gpu["uuid"]: gpu for gpu in viewer.gpus.every(196.0)}
     assert "idleSince" not in gpus["GPU-0"]
     assert "idleSince" in gpus["GPU-1"]
     pod = viewer.pods.get("llm-0", 196.0)
@@ -80,8 +80,8 @@ def test_the_gpu_of_a_placeholder_is_free_and_not_idle() -> None:
 def test_idle_lists_and_prices_no_placeholder() -> None:
     viewer = Viewer(_held_by_placeholders())
     pods = [viewer.pods.get(name, 196.0) for name in ("llm-0", "llm-1")]
-    found, held, *_ = idle_devices(pods, PriceList({"A100": 2.0}), "team", 196.0, 0.0)
-    assert [(device.uuid, device.pods) for device in found] == [("GPU-1", ("llm-1",))]
+    devices, held, *_ = idle_devices(pods, PriceList({"A100": 2.0}), "team", 196.0, 0.0)
+    assert [(device.uuid, device.pods) for device in devices] == [("GPU-1", ("llm-1",))]
     assert held == 1, "a GPU that only holds room is not held by work"
 
 

@@ -19,7 +19,7 @@ def served(*hits: int) -> Servers:
 
 def test_a_latency_is_shown_with_its_precision() -> None:
     pods = Viewer(served(5, 5, 0, 10, 0, 0)).pods
-    (shown,) = [each for each in pods.get("a", 1006.0)["metrics"] if each["metric"] == P90]
+    (shown,) = [metric for metric in pods.get("a", 1006.0)["metrics"] if metric["metric"] == P90]
     assert (shown["number"], shown["unit"]) == (0.9, "s")
     assert shown["precision"] == "between 0.5 s and 1 s; 20 in 5 s"
     assert pods.row("a", 1006.0)["First-Token"] == "0.9s"
@@ -27,9 +27,9 @@ def test_a_latency_is_shown_with_its_precision() -> None:
 
 def test_why_a_latency_is_missing_is_shown_with_the_number_of_requests() -> None:
     pods = Viewer(served(3, 0, 0, 0, 0, 0)).pods
-    found = pods.get("a", 1006.0)
-    assert reasons(found)[P90] == "too_few_requests"
-    (why,) = [row for row in found["absent"] if row["reason"] == "too_few_requests"]
+    pod = pods.get("a", 1006.0)
+    assert reasons(pod)[P90] == "too_few_requests"
+    (why,) = [row for row in pod["absent"] if row["reason"] == "too_few_requests"]
     assert "3 in 5 s" in why["message"]
     assert "First-Token" not in pods.row("a", 1006.0)
 

@@ -63,9 +63,9 @@ def viewer() -> Viewer:
         make_pod("llm-0", node="n1"), make_pod("llm-1", node="n1", gpus=TWO), make_pod("x")
     )
     page = "".join(
-        f'{field}{{gpu="{at}",UUID="GPU-{at}",modelName="NVIDIA H100",Hostname="n1",'
-        f'namespace="ml",pod="llm-{at}",container="a"}} {value}\n'
-        for at, load in enumerate((87.4, 0.02))
+        f'{field}{{gpu="{number}",UUID="GPU-{number}",modelName="NVIDIA H100",Hostname="n1",'
+        f'namespace="ml",pod="llm-{number}",container="a"}} {value}\n'
+        for number, load in enumerate((87.4, 0.02))
         for field, value in (
             ("DCGM_FI_DEV_GPU_UTIL", load),
             ("DCGM_FI_DEV_FB_USED", 31987.0),

@@ -94,7 +94,7 @@ def found(
 ) -> tuple[ViewResource, list[Json]]:
     """A resource, and objects of it from every scene."""
     shelves = [(getattr(viewer, request.param), now) for viewer, now in views]
-    objects = [each for shelf, now in shelves for each in shelf.every(now)]
+    objects = [view_object for shelf, now in shelves for view_object in shelf.every(now)]
     return shelves[0][0].resource, objects
 
 
@@ -103,7 +103,7 @@ def test_every_key_is_described_and_every_described_key_can_be_there(
 ) -> None:
     resource, objects = found
     described = set(_described(resource.schema))
-    produced = {path for each in objects for path in _produced(each, resource.schema)}
+    produced = {path for view_object in objects for path in _produced(view_object, resource.schema)}
     assert produced - described == set()
     assert described - produced == set()
 
@@ -133,9 +133,9 @@ def _produced(value: Any, schema: Json, at: str = "") -> Iterator[str]:
         _check(part, described, f"{at}{name}")
         parts = part if isinstance(part, list) else [part]
         inner = described.get("items", described)
-        for each in parts:
-            if isinstance(each, dict) and "additionalProperties" not in inner:
-                yield from _produced(each, inner, f"{at}{name}.")
+        for inner_part in parts:
+            if isinstance(inner_part, dict) and "additionalProperties" not in inner:
+                yield from _produced(inner_part, inner, f"{at}{name}.")
 
 
 def _check(value: Any, schema: Json, at: str) -> None:

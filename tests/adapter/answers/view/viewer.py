@@ -57,9 +57,9 @@ class Shelf:
         return {column.name: cell for column, cell in columns if cell is not None}
 
     def get(self, name: str, now: float, namespace: str = "ml") -> Json:
-        found = self.find(name, now, namespace)
-        assert found is not None, f"no object {name}"
-        return found
+        view_object = self.find(name, now, namespace)
+        assert view_object is not None, f"no object {name}"
+        return view_object
 
     def find(self, name: str, now: float, namespace: str = "ml") -> Json | None:
         key = self._key(name, namespace)
@@ -73,9 +73,9 @@ class Shelf:
         """All objects."""
         keys = self.listed()
         prepare(self.provider, keys, now)
-        found = [self.provider.object(key, now) for key in keys]
-        assert None not in found
-        return [each for each in found if each is not None]
+        objects = [self.provider.object(key, now) for key in keys]
+        assert None not in objects
+        return [view_object for view_object in objects if view_object is not None]
 
     def _key(self, name: str, namespace: str) -> Key:
         return Key(namespace if self.resource.namespaced else "", name)

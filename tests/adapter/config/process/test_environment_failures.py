@@ -83,8 +83,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
     if not isinstance(command, click.Group):
         yield path
         return
-    for name, each in command.commands.items():
-        yield from leaves(each, (*path, name))
+    for name, subcommand in command.commands.items():
+        yield from leaves(subcommand, (*path, name))
 
 
 def test_every_command_is_in_one_of_the_tables() -> None:
@@ -155,16 +155,16 @@ def broken(request: pytest.FixtureRequest, environment: Path) -> Iterator[tuple[
     """A server that fails, by the failure's name."""
     if request.param == "silent":
         request.getfixturevalue("impatient")
-    with failing(request.param, environment) as found:
-        yield request.param, found
+    with failing(request.param, environment) as cluster:
+        yield request.param, cluster
 
 
 @pytest.mark.parametrize("command", ONE_SHOT)
 def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_it(
     command: str, broken: tuple[str, Failing]
 ) -> None:
-    failure, found = broken
-    ended = run(ONE_SHOT[command], found)
+    failure, cluster = broken
+    ended = run(ONE_SHOT[command], cluster)
     if (command, failure) in ALREADY_GONE:
         assert (ended.code, ended.problems) == (0, [])
         return
@@ -174,7 +174,7 @@ def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_i
     if (command, failure) in OF_THE_CHART:
         assert "apply the chart again" in line
         return
-    assert f"server: {found.server} (kubeconfig {found.kubeconfig}, context lab)" in line
+    assert f"server: {cluster.server} (kubeconfig {cluster.kubeconfig}, context lab)" in line
     if not command.startswith("maintain") or failure in UNREACHED:
         assert FIX[failure] in line
 
@@ -183,20 +183,20 @@ def test_a_command_that_ends_says_in_one_line_what_failed_where_and_how_to_fix_i
 def test_a_tool_of_users_says_in_one_line_what_failed_where_and_how_to_fix_it(
     command: str, broken: tuple[str, Failing]
 ) -> None:
-    failure, found = broken
-    ended = run(CLIENTS[command], found)
+    failure, cluster = broken
+    ended = run(CLIENTS[command], cluster)
     assert ended.code == 2
     (line,) = ended.output.splitlines()
     assert line.startswith("gpu-metrics-adapter: ")
-    assert f"server: {found.server} (kubeconfig {found.kubeconfig}, context lab)" in line
+    assert f"server: {cluster.server} (kubeconfig {cluster.kubeconfig}, context lab)" in line
     assert FIX[failure] in line
 
 
 def test_a_recorder_ends_with_what_failed_and_how_to_fix_it(
     broken: tuple[str, Failing], environment: Path
 ) -> None:
-    failure, found = broken
-    ended = run(("replay", "record", str(environment / "day.gma"), "--for", "1s"), found)
+    failure, cluster = broken
+    ended = run(("replay", "record", str(environment / "day.gma"), "--for", "1s"), cluster)
     assert ended.code == 1
     line = ended.output.splitlines()[-1]
     assert line.startswith("gpu-metrics-adapter: nothing to replay: ")
@@ -220,8 +220,8 @@ def test_the_page_ends_well_by_a_signal_as_soon_as_it_is_announced(
     environment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "_announce", lambda *_: signal.raise_signal(signal.SIGTERM))
-    with failing("refused", environment) as found:
-        ended = run(PAGE["ui"], found)
+    with failing("refused", environment) as cluster:
+        ended = run(PAGE["ui"], cluster)
     assert (ended.code, ended.output) == (0, "")
 
 
@@ -237,15 +237,15 @@ def test_the_page_ends_well_by_a_signal_as_soon_as_it_is_announced(
 def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
     command: str, failure: str, environment: Path
 ) -> None:
-    with failing(failure, environment) as found:
+    with failing(failure, environment) as cluster:
         once = {**ONE_SHOT, **CLIENTS, **PAGE, **RECORDER}
-        ended = run(once.get(command) or RUNNING[command][0], found)
+        ended = run(once.get(command) or RUNNING[command][0], cluster)
     could_not_look = {**CLIENTS, **PAGE, **RECORDER, "nodepool --once": ()}
     assert ended.code == (2 if command in could_not_look else 1)
     lines = [line for line in ended.output.splitlines() if not line.startswith("{")]
     (line,) = lines
     assert line.startswith("gpu-metrics-adapter: ")
-    assert str(found.kubeconfig) in line
+    assert str(cluster.kubeconfig) in line
     assert ended.problems == []
 
 
@@ -262,13 +262,13 @@ def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
 def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
     command: str, broken: tuple[str, Failing]
 ) -> None:
-    failure, found = broken
+    failure, cluster = broken
     arguments, parts = RUNNING[command]
 
     def said(output: str) -> bool:
         return sum(output.count(f'"event": "{event}"') for event in FAILED) >= parts
 
-    ended = run(arguments, found, until=said)
+    ended = run(arguments, cluster, until=said)
     assert "Traceback" not in ended.output
     assert ended.code == 0
     (warning,) = ended.problems
@@ -279,8 +279,8 @@ def test_a_command_that_keeps_running_warns_once_of_an_api_server_that_fails(
     ("command", "last"), [("serve", "request-header"), ("nodepool", "provisioning method")]
 )
 def test_a_normal_start_and_end_logs_no_warning(command: str, last: str, environment: Path) -> None:
-    with failing(WELL, environment) as found:
-        ended = run(RUNNING[command][0], found, lambda output: f'"event": "{last}' in output)
+    with failing(WELL, environment) as cluster:
+        ended = run(RUNNING[command][0], cluster, lambda output: f'"event": "{last}' in output)
     assert ended.code == 0
     assert f'"event": "{last}' in ended.output
     assert ended.problems == []

@@ -44,21 +44,21 @@ def run(*arguments: str, unbuffered: str = "") -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_one_line(command: tuple[str, ...]) -> None:
-    code, said = run("-m", "adapter", *command)
-    (line,) = said.splitlines()
-    assert (code, line.startswith(LINE)) == (2, True), said
+    code, output = run("-m", "adapter", *command)
+    (line,) = output.splitlines()
+    assert (code, line.startswith(LINE)) == (2, True), output
 
 
 def test_a_full_disk_is_one_line_without_a_buffer() -> None:
-    code, said = run("-m", "adapter", "version", unbuffered="1")
-    (line,) = said.splitlines()
-    assert (code, line.startswith(LINE)) == (2, True), said
+    code, output = run("-m", "adapter", "version", unbuffered="1")
+    (line,) = output.splitlines()
+    assert (code, line.startswith(LINE)) == (2, True), output
 
 
 def test_what_is_written_when_the_process_ends_is_not_lost_silently() -> None:
-    code, said = run("-c", LATE)
-    (line,) = said.splitlines()
-    assert (code, line.startswith(LINE)) == (2, True), said
+    code, output = run("-c", LATE)
+    (line,) = output.splitlines()
+    assert (code, line.startswith(LINE)) == (2, True), output
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word() -> None:

@@ -59,11 +59,11 @@ def test_an_odd_value_at_any_place_is_a_line(odd: bytes, file: Path) -> None:
     lines = GOOD.splitlines(keepends=True)
     for place, line in enumerate(lines):
         key = line.partition(b":")[0]
-        found = mistakes(
+        texts = mistakes(
             file, b"".join([*lines[:place], key, b": ", odd, b"\n", *lines[place + 1 :]])
         )
-        assert all("\n" not in text and len(text) < 1000 for text in found)
-        assert found
+        assert all("\n" not in text and len(text) < 1000 for text in texts)
+        assert texts
 
 
 def test_every_prefix_is_settings_or_lines(file: Path) -> None:

@@ -41,10 +41,10 @@ def line(text: str) -> logging.LogRecord:
 
 
 def read(reader: int, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        found += os.read(reader, size - len(found))
-    return found
+    output = b""
+    while len(output) < size:
+        output += os.read(reader, size - len(output))
+    return output
 
 
 def test_lines_are_written_in_order(pipe: tuple[int, int]) -> None:

@@ -122,10 +122,10 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_impossible_setting_is_rejected_with_the_fix(name: str, tmp_path: Any) -> None:
-    more, url, said = REFUSED[name]
+    more, url, message = REFUSED[name]
     file = tmp_path / "config.yaml"
     file.write_text(f"source: {{kind: prometheus, prometheus: {{url: '{url}', {more}}}}}")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         load(file, environ={})
 
 

@@ -30,14 +30,14 @@ Kind = type[BaseModel]
 
 def classes() -> dict[str, Kind]:
     """Every class of settings by its name."""
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     names = [module.name for module in pkgutil.iter_modules(adapter.config.settings.__path__)]
     for module in map(importlib.import_module, ["adapter.config.settings", *_below(names)]):
         for value in vars(module).values():
             model = isinstance(value, type) and issubclass(value, BaseModel)
             if model and value.__module__.startswith("adapter.config.settings"):
-                found[value.__name__] = value
-    return found
+                kinds[value.__name__] = value
+    return kinds
 
 
 def _below(names: list[str]) -> list[str]:
@@ -171,8 +171,8 @@ class Finder:
     def _member(self, base: Kind, name: str, *, note: bool) -> Any:
         declared = base.model_fields.get(name)
         if declared is None:
-            found = getattr(base, name, None)
-            hints = typing.get_type_hints(found.fget) if isinstance(found, property) else {}
+            attribute = getattr(base, name, None)
+            hints = typing.get_type_hints(attribute.fget) if isinstance(attribute, property) else {}
             return self._within(hints.get("return"))
         if note:
             owner = next(kind for kind in base.__mro__ if name in inspect.get_annotations(kind))

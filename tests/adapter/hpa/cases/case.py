@@ -75,7 +75,7 @@ def play(
     pods = tuple(shifted(pod, now) for pod in case.pods)
     status = case.replicas if case.status_replicas is None else case.status_replicas
     for phase in case.phases:
-        values = tuple(shifted_values(each, 1_000_000.0, namespace) for each in phase)
+        values = tuple(shifted_values(of_metric, 1_000_000.0, namespace) for of_metric in phase)
         steps: list[tuple[int, str]] = []
         for _ in range(TICKS):
             seen = Observation(replicas, pods, values, status)

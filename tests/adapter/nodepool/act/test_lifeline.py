@@ -32,9 +32,9 @@ def test_the_job_has_no_pods_and_is_deleted_when_it_ends() -> None:
 
 async def test_a_new_deadline_counts_from_the_start_of_the_job() -> None:
     api = FakeApi()
-    found = await lifelines(api).keep("team", T0)
-    assert found.ends == T0 + 900
-    assert found.reference()["uid"] == f"uid of {PATH}"
+    lifeline = await lifelines(api).keep("team", T0)
+    assert lifeline.ends == T0 + 900
+    assert lifeline.reference()["uid"] == f"uid of {PATH}"
 
 
 async def test_the_deadline_is_extended_after_a_third_of_its_time() -> None:
@@ -57,8 +57,8 @@ async def test_a_deadline_of_a_longer_setting_is_shortened_to_the_current_settin
     """The setting changed from 900 to 60: headroom may outlive the controller by 60 s."""
     api = FakeApi()
     await lifelines(api).keep("team", T0)
-    found = await lifelines(api, seconds=60).keep("team", T0 + 10)
-    assert found.ends == T0 + 70
+    lifeline = await lifelines(api, seconds=60).keep("team", T0 + 10)
+    assert lifeline.ends == T0 + 70
     assert deadlines(api) == [900, 70]
 
 

@@ -19,7 +19,7 @@ from adapter.nodepool.model.names import headroom_key, headroom_name
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME, T0, found, priority_class
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
@@ -116,9 +116,11 @@ async def test_two_namespaces_with_one_shape_have_separate_headroom() -> None:
     )
     first, second = (obj["spec"]["selector"]["matchLabels"] for obj in made)
     assert first != second
-    there = tuple(found(ProvisioningMethod.PLACEHOLDER, obj) for obj in made)
-    assert {(row.serves, row.replicas) for row in there} == {("team", 2), ("other", 3)}
-    await world.act(order(0, 2), order(3, 3, namespace="other"), there=there, choice=BY_PLACEHOLDER)
+    current = tuple(found(ProvisioningMethod.PLACEHOLDER, obj) for obj in made)
+    assert {(row.serves, row.replicas) for row in current} == {("team", 2), ("other", 3)}
+    await world.act(
+        order(0, 2), order(3, 3, namespace="other"), there=current, choice=BY_PLACEHOLDER
+    )
     assert world.api.paths("DELETE") == [DEPLOYMENT]
 
 
@@ -249,8 +251,8 @@ async def test_events_are_written_on_change_only() -> None:
     )
     for outcome in (first, first, refused, refused):
         await events.announce([outcome], ProvisioningMethod.BUFFER, T0)
-    said = [body for method, _, body in world.api.sent if method == "POST"]
-    assert [(row["type"], row["reason"]) for row in said] == [
+    bodies = [body for method, _, body in world.api.sent if method == "POST"]
+    assert [(row["type"], row["reason"]) for row in bodies] == [
         ("Normal", "HeadroomOrdered"),
         ("Warning", "HeadroomRefused"),
     ]

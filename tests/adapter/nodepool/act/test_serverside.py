@@ -46,16 +46,16 @@ async def test_failures_are_named_and_counted(
 
 
 async def test_apply_is_strict_not_forced_and_uses_one_field_manager() -> None:
-    seen: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     async def call(
         method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> bytes:
-        seen.append((path, content_type))
+        calls.append((path, content_type))
         return b"{}"
 
     await Writer(call, lambda: True).apply(OBJ)
-    assert seen == [
+    assert calls == [
         (
             (
                 "/apis/apps/v1/namespaces/team/deployments/gpu-headroom-0"
@@ -86,6 +86,6 @@ async def test_a_missing_object_is_read_as_none() -> None:
     writer = Writer(api, lambda: True)
     assert await writer.read(OBJ) is None
     await writer.apply(OBJ)
-    found = await writer.read(OBJ)
-    assert found is not None
-    assert found["spec"] == OBJ["spec"]
+    stored = await writer.read(OBJ)
+    assert stored is not None
+    assert stored["spec"] == OBJ["spec"]

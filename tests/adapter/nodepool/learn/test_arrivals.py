@@ -25,7 +25,7 @@ from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.observe import JobPods, queues
+from adapter.nodepool.plan.observation import JobPods, queues
 from tests.adapter.nodepool.planning import GPU, capacity, order, pod
 from tests.examples import bounded
 
@@ -47,18 +47,18 @@ def forecasts(
     history: DemandHistory = EMPTY,
 ) -> list[Forecast]:
     """What is forecast in each minute of a queue."""
-    found = []
+    by_minute = []
     for minute, present in enumerate(pods):
         now = begin + 60 * minute
         history = learn(history, DemandPoint(now, present))
-        found.append(forecast(history, present, asked(lead, quantile), now))
-    return found
+        by_minute.append(forecast(history, present, asked(lead, quantile), now))
+    return by_minute
 
 
 def beyond(pods: Sequence[int], lead: float, quantile: float = 0.8) -> list[int]:
     """Pods that are expected beyond those that exist, minute by minute."""
-    found = forecasts(pods, lead, quantile)
-    return [each.pods - present for each, present in zip(found, pods, strict=True)]
+    by_minute = forecasts(pods, lead, quantile)
+    return [foreseen.pods - present for foreseen, present in zip(by_minute, pods, strict=True)]
 
 
 def highest_rise(pods: Sequence[int], lead: float) -> int:
@@ -96,7 +96,7 @@ HOURLY = ([0] * 5 + [20] * 10 + [0] * 45) * 8
 @pytest.mark.parametrize("pods", [ONE_BURST, AFTER_IDLE, [0] * 200 + ONE_BURST], ids=str)
 def test_a_burst_that_has_ended_leaves_no_headroom(pods: Sequence[int], lead: float) -> None:
     assert set(beyond(pods, lead)) == {0}
-    assert {each.kept - each.pods for each in forecasts(pods, lead)} == {0}
+    assert {foreseen.kept - foreseen.pods for foreseen in forecasts(pods, lead)} == {0}
 
 
 @pytest.mark.parametrize("lead", LEADS)
@@ -121,23 +121,23 @@ def test_long_jobs_leave_no_headroom(pods: Sequence[int], lead: float) -> None:
 
 @pytest.mark.parametrize("lead", [60, 300, 600])
 def test_batches_at_an_interval_are_ordered_ahead_and_not_earlier(lead: int) -> None:
-    found = beyond(HOURLY, lead)[-60:]
+    extra = beyond(HOURLY, lead)[-60:]
     ahead = lead // 60 + 1
     due = [(minute - 5) % 60 >= 60 - ahead for minute in range(60)]
-    assert [count == 20 for count in found] == due
-    assert {count for count, is_due in zip(found, due, strict=True) if not is_due} == {0}
+    assert [count == 20 for count in extra] == due
+    assert {count for count, is_due in zip(extra, due, strict=True) if not is_due} == {0}
 
 
 def test_batches_every_90_minutes_are_ordered_ahead() -> None:
-    found = beyond(([0] * 5 + [20] * 10 + [0] * 75) * 6, 300)
-    assert found[-90:][:5] == [20] * 5
-    assert sum(found[-90:]) == 20 * 6
+    extra = beyond(([0] * 5 + [20] * 10 + [0] * 75) * 6, 300)
+    assert extra[-90:][:5] == [20] * 5
+    assert sum(extra[-90:]) == 20 * 6
 
 
 def test_a_batch_that_is_due_says_why() -> None:
-    found = forecasts(HOURLY, 300)[-60 + 4]
-    assert found.code == "forecast"
-    assert found.text == (
+    foreseen = forecasts(HOURLY, 300)[-60 + 4]
+    assert foreseen.code == "forecast"
+    assert foreseen.text == (
         "at most 20 pods are expected within 5 min with 80% "
         "(+20 followed in 4 of 4 cases with the last such rise 59 min ago)"
     )
@@ -157,17 +157,17 @@ def test_batches_that_come_a_little_early_or_late_are_ordered_ahead() -> None:
     starts = [60 * hour + 5 + draw.randint(0, 4) for hour in range(12)]
     for start in starts:
         pods[start : start + 8] = [20] * 8
-    found = beyond(pods, 300)
-    assert [max(found[start - 4 : start - 1]) for start in starts[6:]] == [20] * 6
-    assert sum(found) <= 20 * 12 * len(starts)
+    extra = beyond(pods, 300)
+    assert [max(extra[start - 4 : start - 1]) for start in starts[6:]] == [20] * 6
+    assert sum(extra) <= 20 * 12 * len(starts)
 
 
 def test_small_jobs_in_between_hide_no_batch() -> None:
     small = drawn(0.3, 3, 1, seed=5, count=len(HOURLY))
     pods = [few + many for few, many in zip(small, HOURLY, strict=True)]
-    found = beyond(pods, 300)
-    assert all(found[60 * hour + 4] >= 15 for hour in range(5, 8))
-    assert max(found[60 * 7 + 20 : 60 * 7 + 55]) < 10
+    extra = beyond(pods, 300)
+    assert all(extra[60 * hour + 4] >= 15 for hour in range(5, 8))
+    assert max(extra[60 * 7 + 20 : 60 * 7 + 55]) < 10
 
 
 @pytest.mark.parametrize("lead", [60, 300])
@@ -182,9 +182,9 @@ def test_random_arrivals_are_covered_about_as_often_as_stated(
     ahead = int(lead // 60) + 1
     for seed in range(3):
         pods = drawn(rate, minutes, size, seed)
-        found = forecasts(pods, lead)
-        for at in range(180, len(pods) - ahead, 2):
-            held += max(pods[at + 1 : at + 1 + ahead]) <= found[at].pods
+        by_minute = forecasts(pods, lead)
+        for minute in range(180, len(pods) - ahead, 2):
+            held += max(pods[minute + 1 : minute + 1 + ahead]) <= by_minute[minute].pods
             checks += 1
     assert 0.7 <= held / checks <= 0.97
 
@@ -200,14 +200,14 @@ def days(count: int, at: int, pods: int, last: int) -> DemandHistory:
 
 
 def test_a_burst_of_each_day_is_ordered_ahead_and_leaves_nothing() -> None:
-    at = 9 * 60
-    today = [0] * at + [30] * 3 + [0] * 30
-    found = forecasts(today, 300, begin=MIDNIGHT + 3 * DAY, history=days(3, at, 30, 3))
-    assert [each.pods for each in found[at - 5 : at]] == [30] * 5
-    assert "+30 at this time on most of 3 earlier days" in found[at - 1].text
-    assert {each.pods for each in found[at : at + 3]} == {30}
-    assert {each.pods for each in found[at + 3 :]} == {0}
-    assert {each.kept for each in found[at + 3 :]} == {0}
+    start = 9 * 60
+    today = [0] * start + [30] * 3 + [0] * 30
+    by_minute = forecasts(today, 300, begin=MIDNIGHT + 3 * DAY, history=days(3, start, 30, 3))
+    assert [foreseen.pods for foreseen in by_minute[start - 5 : start]] == [30] * 5
+    assert "+30 at this time on most of 3 earlier days" in by_minute[start - 1].text
+    assert {foreseen.pods for foreseen in by_minute[start : start + 3]} == {30}
+    assert {foreseen.pods for foreseen in by_minute[start + 3 :]} == {0}
+    assert {foreseen.kept for foreseen in by_minute[start + 3 :]} == {0}
 
 
 def headroom_after(ledger: Ledger, shape: Shape, pods: int, now: float, lead: float) -> int:
@@ -234,11 +234,11 @@ def test_runs_with_requirements_of_their_own_make_no_pattern(lead: float) -> Non
 
 def test_a_queue_without_jobs_is_given_up_by_the_plan() -> None:
     ledger = Ledger()
-    found = [
+    replicas = [
         headroom_after(ledger, GPU, pods, NOON + 60 * minute, 60)
         for minute, pods in enumerate(ONE_BURST)
     ]
-    assert set(found) == {0}
+    assert set(replicas) == {0}
 
 
 def test_a_forecast_that_is_over_ends_an_order() -> None:
@@ -266,10 +266,10 @@ def test_no_more_is_expected_than_the_past_has_risen_within_one_lead(
     pods: list[int], lead: int, quantile: float
 ) -> None:
     """Both are compared with the pods that exist."""
-    found = forecasts(pods, lead, quantile)
-    for at, each in enumerate(found):
-        most = highest_rise(pods[: at + 1], lead)
-        assert pods[at] <= each.pods <= each.kept <= pods[at] + most
+    by_minute = forecasts(pods, lead, quantile)
+    for minute, foreseen in enumerate(by_minute):
+        most = highest_rise(pods[: minute + 1], lead)
+        assert pods[minute] <= foreseen.pods <= foreseen.kept <= pods[minute] + most
 
 
 @bounded(100)
@@ -280,10 +280,10 @@ def test_a_queue_without_jobs_expects_what_followed_earlier_pauses(
     """At least two pauses so long, and three rises of the size: half of the past is over then."""
     known = len(pods)
     rises = sum(high > low for low, high in pairwise(pods))
-    found = beyond([*pods, *[0] * (known // 2 + 2)], lead, quantile)
-    assert found[-1] == 0
+    extra = beyond([*pods, *[0] * (known // 2 + 2)], lead, quantile)
+    assert extra[-1] == 0
     if rises < 3:
-        assert set(found) <= {0}
+        assert set(extra) <= {0}
 
 
 @bounded(60)
@@ -295,9 +295,9 @@ def test_chances_do_not_depend_on_the_order_of_minutes(
     mixed = draw.sample(points, len(points))
     chances = rise_chances(tuple(points), lead)
     assert rise_chances(tuple(mixed), lead) == chances
-    assert all(0 < each.probability <= 1 for each in chances)
-    assert all(each.followed <= each.cases for each in chances)
-    sizes = [each.pods for each in chances]
+    assert all(0 < chance.probability <= 1 for chance in chances)
+    assert all(chance.followed <= chance.cases for chance in chances)
+    sizes = [chance.pods for chance in chances]
     assert sizes == sorted(set(sizes), reverse=True)
     assert len(sizes) <= 12
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.learn.checks import FEWEST_MOVING, Residuals, least_load, pods_of
 from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast
-from adapter.nodepool.learn.record import checked, record
-from adapter.nodepool.learn.situation import Series, highest_after
+from adapter.nodepool.learn.record import checked_minutes, record
+from adapter.nodepool.learn.situation import Series, highest_loads_after
 from adapter.nodepool.model.history import RECENT, DemandHistory, DemandPoint
 from tests.examples import bounded
 
@@ -29,9 +29,9 @@ def said(load: Sequence[float], minute: int, lead: float, quantile: float = 0.8)
     """The forecast of one minute, by a controller that has seen all minutes until then."""
     first = max(0, minute + 1 - RECENT)
     points = tuple(DemandPoint(NOON + 60 * at, load[at]) for at in range(first, minute + 1))
-    asked = ForecastRequest(lead, quantile, share=0.2)
+    request = ForecastRequest(lead, quantile, share=0.2)
     history = DemandHistory(points)
-    return forecast(history, pods_of(load[minute]), asked, points[-1].time)
+    return forecast(history, pods_of(load[minute]), request, points[-1].time)
 
 
 def held(load: Sequence[float], lead: float, minutes: Iterable[int]) -> tuple[float, int]:
@@ -39,10 +39,13 @@ def held(load: Sequence[float], lead: float, minutes: Iterable[int]) -> tuple[fl
     ahead = int(max(lead, 60) // 60 + 1)
     outcomes = []
     for minute in minutes:
-        found = said(load, minute, lead)
-        if found.code in {"forecast", "need"} and "is expected" in found.text + found.expects:
+        foreseen = said(load, minute, lead)
+        if (
+            foreseen.code in {"forecast", "need"}
+            and "is expected" in foreseen.text + foreseen.expects
+        ):
             highest = max(load[minute + 1 : minute + 1 + ahead])
-            outcomes.append(pods_of(highest) <= found.pods)
+            outcomes.append(pods_of(highest) <= foreseen.pods)
     return sum(outcomes) / max(1, len(outcomes)), len(outcomes)
 
 
@@ -72,7 +75,7 @@ def test_a_load_that_rises_faster_than_the_tables_know_is_covered(steps: Sequenc
     """The tables alone held in 20 or 30 of 60 checks at a lead of a minute, and stayed so."""
     load = cycle(steps)
     known = record(
-        tuple(DemandPoint(NOON + 60 * at, each) for at, each in enumerate(load[-RECENT:])),
+        tuple(DemandPoint(NOON + 60 * at, pods) for at, pods in enumerate(load[-RECENT:])),
         60,
         0.8,
         0.2,
@@ -170,11 +173,11 @@ def test_checks_come_upon_most_minutes_of_a_cycle(period: int, lead: float) -> N
     """At a fixed distance of six minutes they would know one minute of six."""
     series = Series(DemandPoint(NOON + 60 * at, 1.0) for at in range(RECENT))
     ahead = max(lead, 60.0) + 60
-    peaks = highest_after(series.times, series.pods, ahead)
+    peaks = highest_loads_after(series.times, series.pods, ahead)
     known = RECENT - int(ahead // 60)
-    at = [index for index, _ in checked(series, peaks, known, ahead)]
-    assert all(after - before >= ahead / 60 for after, before in pairwise(at))
-    assert len({index % period for index in at}) >= period / 2
+    minutes = [index for index, _ in checked_minutes(series, peaks, known, ahead)]
+    assert all(after - before >= ahead / 60 for after, before in pairwise(minutes))
+    assert len({index % period for index in minutes}) >= period / 2
 
 
 @pytest.mark.parametrize("lead", LEADS)
@@ -186,9 +189,9 @@ def test_which_minutes_are_checked_does_not_depend_on_the_newest_minute(lead: fl
     for newest in range(200, 240):
         series = Series(DemandPoint(NOON + 60 * at, 1.0) for at in range(newest + 1))
         ahead = max(lead, 60.0) + 60
-        peaks = highest_after(series.times, series.pods, ahead)
+        peaks = highest_loads_after(series.times, series.pods, ahead)
         known = newest + 1 - int(ahead // 60)
-        chosen.append({index for index, _ in checked(series, peaks, known, ahead)})
+        chosen.append({index for index, _ in checked_minutes(series, peaks, known, ahead)})
     for before, after in pairwise(chosen):
         assert len(after - before) <= 1
         assert len(before - after) <= (len(before) == 60)
@@ -198,8 +201,10 @@ def test_no_probability_is_stated_while_no_check_could_correct_it() -> None:
     """Until then, the tables alone held in 71 to 74 % of the minutes of random cycles."""
     draw = random.Random(5)
     load = [max(0.0, draw.gauss(30, 4)) for _ in range(150)]
-    found = [said(load, at, 300) for at in range(60, 150)]
-    texts = [each.text if each.code != "need" else each.expects for each in found]
+    forecasts = [said(load, at, 300) for at in range(60, 150)]
+    texts = [
+        foreseen.text if foreseen.code != "need" else foreseen.expects for foreseen in forecasts
+    ]
     counts = [int(re.findall(r"in \d+ of (\d+) checks", text)[0]) for text in texts]
     assert min(counts) < FEWEST_MOVING <= max(counts)
     for text, count in zip(texts, counts, strict=True):
@@ -207,18 +212,18 @@ def test_no_probability_is_stated_while_no_check_could_correct_it() -> None:
         assert ("is expected" in text) is not too_few
         assert ("is assumed within 5 min (" in text) is too_few
         assert ("a probability needs 15 checks" in text) is too_few
-    assert {each.code for each in found[:10]} <= {"unsure", "need"}
+    assert {foreseen.code for foreseen in forecasts[:10]} <= {"unsure", "need"}
 
 
 def test_a_probability_that_has_not_held_is_withdrawn_and_says_so() -> None:
     """The load trebles, and its noise with it: most checks are of other hours."""
     draw = random.Random(3)
     load = [draw.gauss(10, 0.2) for _ in range(240)] + [draw.gauss(30, 14) for _ in range(90)]
-    found = [said([max(0.0, each) for each in load], at, 60) for at in range(240, 330)]
-    texts = [each.text for each in found if each.code == "unsure"]
+    forecasts = [said([max(0.0, pods) for pods in load], at, 60) for at in range(240, 330)]
+    texts = [foreseen.text for foreseen in forecasts if foreseen.code == "unsure"]
     assert texts
     assert all("is assumed within 1 min" in text and "held only in" in text for text in texts)
-    assert {each.code for each in found} <= {"forecast", "unsure", "share", "need"}
+    assert {foreseen.code for foreseen in forecasts} <= {"forecast", "unsure", "share", "need"}
 
 
 def test_a_forecast_that_always_holds_is_lowered() -> None:
@@ -228,7 +233,7 @@ def test_a_forecast_that_always_holds_is_lowered() -> None:
 
 
 def test_without_checks_a_forecast_stays() -> None:
-    assert Residuals().supported(0.8, 0.3) == 0.3
+    assert Residuals().supported_residual(0.8, 0.3) == 0.3
 
 
 @pytest.mark.parametrize(
@@ -246,7 +251,7 @@ def test_a_forecast_is_moved_into_what_the_checks_support(
     checks = Residuals()
     for _ in range(40):
         checks.add(least, enough)
-    assert checks.supported(0.8, 0.0) == moved
+    assert checks.supported_residual(0.8, 0.0) == moved
 
 
 @pytest.mark.parametrize("high", [0.5, 2.0])
@@ -257,12 +262,12 @@ def test_few_checks_move_less_than_many(high: float) -> None:
         checks = Residuals()
         for number in range(count):
             checks.add(high if number % 5 < 2 else -1.0, 3.0)
-        moved.append(checks.supported(0.8, 0.0))
+        moved.append(checks.supported_residual(0.8, 0.0))
     assert moved == [0.0, high]
 
 
 residuals = st.lists(
-    st.tuples(st.floats(-9, 9), st.floats(0, 5)).map(lambda each: (each[0] - each[1], each[0])),
+    st.tuples(st.floats(-9, 9), st.floats(0, 5)).map(lambda pair: (pair[0] - pair[1], pair[0])),
     max_size=60,
 )
 
@@ -276,7 +281,9 @@ def test_a_surer_forecast_is_never_moved_below_a_less_sure_one(
     for least, enough in known:
         checks.add(least, enough)
     less, more = sorted((first, second))
-    assert checks.supported(less, min(low, high)) <= checks.supported(more, max(low, high))
+    assert checks.supported_residual(less, min(low, high)) <= checks.supported_residual(
+        more, max(low, high)
+    )
 
 
 @bounded(100)

@@ -35,8 +35,8 @@ def past(
     pods: Sequence[float], begin: float = MIDNIGHT, history: DemandHistory = EMPTY
 ) -> DemandHistory:
     """One observation a minute."""
-    for minute, each in enumerate(pods):
-        history = learn(history, DemandPoint(begin + minute * 60, each))
+    for minute, load in enumerate(pods):
+        history = learn(history, DemandPoint(begin + minute * 60, load))
     return history
 
 
@@ -66,32 +66,32 @@ def noisy(mean: float, minutes: int, seed: int = 1) -> list[int]:
 
 @pytest.mark.parametrize("minutes", [0, 1, 2])
 def test_less_than_three_minutes_give_a_share_and_say_so(minutes: int) -> None:
-    found = said(past(noisy(10, minutes)), 10)
-    assert found[:2] == (12, "share")
-    assert "20% more than the 10 pods of its metrics" in found.text
+    foreseen = said(past(noisy(10, minutes)), 10)
+    assert foreseen[:2] == (12, "share")
+    assert "20% more than the 10 pods of its metrics" in foreseen.text
 
 
 def test_a_share_applies_until_five_forecasts_have_been_checked() -> None:
     """The fifth has looked 6 minutes ahead after 43 to 50 minutes."""
     load = noisy(50, 60)
-    found = [said(past(load[:minutes]), 1, share=2) for minutes in range(30, 60)]
-    texts = [each.text for each in found]
+    forecasts = [said(past(load[:minutes]), 1, share=2) for minutes in range(30, 60)]
+    texts = [foreseen.text for foreseen in forecasts]
     why = "a share of 200%, until 5 past forecasts have been checked;"
     first = next(number for number, text in enumerate(texts) if why not in text)
     assert 43 <= first + 30 <= 50
     assert all(why in text for text in texts[:first])
     assert not any("have been checked" in text for text in texts[first:])
-    assert {each.code for each in found[:first]} == {"share"}
-    assert {each.code for each in found[first:]} == {"unsure"}
+    assert {foreseen.code for foreseen in forecasts[:first]} == {"share"}
+    assert {foreseen.code for foreseen in forecasts[first:]} == {"unsure"}
     assert re.match(r"load for at most \d+\.\d pods is assumed within 5 min \(", texts[0])
     assert said(past(load[:36]), 1, share=0).code == "unsure"
 
 
 @pytest.mark.parametrize("lead", [4140, 4200, 7200])
 def test_a_long_boot_time_needs_no_more_checks_than_its_history_holds(lead: float) -> None:
-    found = said(past(noisy(50, 360)), 1, lead=lead)
-    assert "checks)" in found.text
-    assert "have been checked" not in found.text
+    foreseen = said(past(noisy(50, 360)), 1, lead=lead)
+    assert "checks)" in foreseen.text
+    assert "have been checked" not in foreseen.text
 
 
 def test_a_queue_gets_no_share_before_its_forecasts_are_checked() -> None:
@@ -112,17 +112,17 @@ def test_a_share_is_rounded_up_and_grows_with_the_quantile() -> None:
 
 
 def test_a_forecast_says_what_it_expects_and_how_sure_it_is() -> None:
-    found = said(past(noisy(10, 360)), 8)
+    foreseen = said(past(noisy(10, 360)), 8)
     assert re.match(
-        r"load for at most \d+\.\d pods is expected within 5 min with 80% \(level ", found.text
+        r"load for at most \d+\.\d pods is expected within 5 min with 80% \(level ", foreseen.text
     )
-    assert "such forecasts held in" in found.text
+    assert "such forecasts held in" in foreseen.text
 
 
 def test_a_need_above_the_forecast_decides_and_the_forecast_is_still_said() -> None:
-    found = said(past(noisy(10, 360)), 99)
-    assert found[:2] == (99, "need")
-    assert "is expected within 5 min" in found.expects
+    foreseen = said(past(noisy(10, 360)), 99)
+    assert foreseen[:2] == (99, "need")
+    assert "is expected within 5 min" in foreseen.expects
 
 
 @pytest.mark.parametrize("pods", [1, 4, 40])
@@ -162,9 +162,9 @@ def test_a_boot_time_of_seconds_counts_as_a_minute() -> None:
 
 
 def test_an_old_history_gives_a_share() -> None:
-    found = said(past(noisy(10, 360)), 10, later=3600)
-    assert found[:2] == (12, "share")
-    assert found.text.startswith("the last minutes of its demand are unknown")
+    foreseen = said(past(noisy(10, 360)), 10, later=3600)
+    assert foreseen[:2] == (12, "share")
+    assert foreseen.text.startswith("the last minutes of its demand are unknown")
 
 
 def test_the_first_minutes_after_a_gap_give_a_share() -> None:
@@ -176,18 +176,18 @@ def test_the_first_minutes_after_a_gap_give_a_share() -> None:
 @pytest.mark.parametrize(("load", "pods"), [(10.9, 10), (11.2, 12)])
 def test_a_load_within_the_tolerance_adds_no_pods(load: float, pods: int) -> None:
     history = past([load] * 60)
-    asked = ForecastRequest(LEAD, 0.8, 0.2, present=10, tolerance=0.1)
-    found = forecast(history, 10, asked, end(history))
-    assert found.pods == pods
+    request = ForecastRequest(LEAD, 0.8, 0.2, present=10, tolerance=0.1)
+    foreseen = forecast(history, 10, request, end(history))
+    assert foreseen.pods == pods
     carried = "; 10 pods carry it within the HPA's tolerance"
-    assert (carried in found.expects) == (pods == 10)
+    assert (carried in foreseen.expects) == (pods == 10)
 
 
 def test_existing_capacity_is_kept_for_less_probable_loads() -> None:
     """A large workload: with few pods, both may be the same whole number."""
     history = past(noisy(40, 360))
     ordered = [said(history, 1, quantile) for quantile in (0.2, 0.5, 0.8)]
-    assert all(each.kept > each.pods for each in ordered)
+    assert all(foreseen.kept > foreseen.pods for foreseen in ordered)
 
 
 def test_no_more_is_kept_than_the_largest_rise() -> None:
@@ -214,11 +214,11 @@ STEPS = [20] * 12 + [24] * 6
 
 def test_a_share_that_would_have_cost_less_replaces_the_forecast_and_says_so() -> None:
     history = past(STEPS * 19 + STEPS[:10])
-    found = said(history, 20)
-    assert found[:2] == (24, "share")
+    foreseen = said(history, 20)
+    assert foreseen[:2] == (24, "share")
     assert re.search(
         r"a share of 20%, which would have cost \d+% less than forecasts; forecasts held in ",
-        found.text,
+        foreseen.text,
     )
     assert said(history, 20, share=0).code == "forecast"
 
@@ -238,9 +238,9 @@ def test_a_share_that_costs_more_replaces_no_forecast() -> None:
 
 def test_a_burst_of_each_day_is_expected_beyond_a_share() -> None:
     history = past((STEPS * 60)[: 8 * 60 + 56], MIDNIGHT + 3 * DAY, ramps(3, low=20, high=60))
-    found = said(history, 20)
-    assert found[:2] == (61, "share")
-    assert "+40 at this time on most of 3 earlier days" in found.text
+    foreseen = said(history, 20)
+    assert foreseen[:2] == (61, "share")
+    assert "+40 at this time on most of 3 earlier days" in foreseen.text
 
 
 def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHistory:
@@ -256,9 +256,9 @@ def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHi
 def test_a_burst_of_each_day_is_expected_whole(queue: bool) -> None:
     today = MIDNIGHT + 3 * DAY
     history = past([2] * (8 * 60 + 56), today, ramps(3))
-    found = said(history, 2, queue=queue)
-    assert found[:2] == (10, "forecast")
-    assert "+8 at this time on most of 3 earlier days" in found.text
+    foreseen = said(history, 2, queue=queue)
+    assert foreseen[:2] == (10, "forecast")
+    assert "+8 at this time on most of 3 earlier days" in foreseen.text
 
 
 @pytest.mark.parametrize(
@@ -302,11 +302,11 @@ def test_a_forecast_is_a_number_and_at_least_the_need(
     pods: list[int], need: int, quantile: float, lead: float, later: float, queue: bool
 ) -> None:
     """Also if the clock was ahead before."""
-    found = said(past(pods), need, quantile, lead=lead, later=later, queue=queue)
-    assert need <= found.pods < 10_000
-    assert found.code in {"need", "forecast", "unsure", "share"}
-    assert found.code in CODES
-    assert "nan" not in found.text
+    foreseen = said(past(pods), need, quantile, lead=lead, later=later, queue=queue)
+    assert need <= foreseen.pods < 10_000
+    assert foreseen.code in {"need", "forecast", "unsure", "share"}
+    assert foreseen.code in CODES
+    assert "nan" not in foreseen.text
 
 
 @bounded(60)
@@ -317,8 +317,8 @@ def test_a_higher_quantile_never_gives_a_lower_forecast(
     """Without the share, whose reason depends on the quantile."""
     history = past(pods, MIDNIGHT + days * DAY + minute * 60, RAMPS[days])
     asked = [step / 25 for step in range(1, 25)]
-    found = [said(history, 0, each, lead=lead, share=0, queue=queue).pods for each in asked]
-    assert found == sorted(found)
+    most = [said(history, 0, quantile, lead=lead, share=0, queue=queue).pods for quantile in asked]
+    assert most == sorted(most)
 
 
 @bounded(60)
@@ -332,8 +332,8 @@ def test_the_order_of_minutes_and_days_does_not_matter(
     draw.shuffle(days)
     mixed = DemandHistory(tuple(recent), tuple(days))
     now = end(history)
-    asked = ForecastRequest(LEAD, quantile, 0.2)
-    assert forecast(mixed, 1, asked, now) == forecast(history, 1, asked, now)
+    request = ForecastRequest(LEAD, quantile, 0.2)
+    assert forecast(mixed, 1, request, now) == forecast(history, 1, request, now)
 
 
 @bounded(60)
@@ -342,8 +342,8 @@ def test_a_cold_start_orders_at_least_a_share_of_what_the_newest_load_needs(
     pods: list[int], first: int, share: float, quantile: float
 ) -> None:
     need = pods[-1] if pods else first
-    found = said(past(pods), need, quantile, share=share)
-    assert found.pods >= need * (1 + share_at(quantile, share)) - 1e-6
+    foreseen = said(past(pods), need, quantile, share=share)
+    assert foreseen.pods >= need * (1 + share_at(quantile, share)) - 1e-6
 
 
 @bounded(40)
@@ -352,8 +352,8 @@ def test_a_clock_that_jumps_leaves_a_usable_history(
     pods: list[int], jump: float, quantile: float
 ) -> None:
     history = past([3] * 30, MIDNIGHT + jump, past(pods))
-    found = said(history, 3, quantile)
-    assert 3 <= found.pods <= 3 + 60 * 3
+    foreseen = said(history, 3, quantile)
+    assert 3 <= foreseen.pods <= 3 + 60 * 3
 
 
 RAMPS = [ramps(days) for days in range(4)]

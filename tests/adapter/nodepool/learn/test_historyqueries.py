@@ -42,21 +42,21 @@ class Store:
 
 @pytest.fixture
 async def store() -> AsyncIterator[Store]:
-    found = Store()
+    fake_store = Store()
     app = web.Application()
-    app.router.add_post("/api/v1/query_range", found.answer)
+    app.router.add_post("/api/v1/query_range", fake_store.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield found
+    fake_store.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield fake_store
     await runner.cleanup()
 
 
 async def test_the_last_hours_of_demand_are_restored(store: Store) -> None:
-    found = await read_back(lambda: PrometheusOptions(store.url), T0)
-    history = found[WorkloadRef("team", "Deployment", "inference")]
+    restored = await read_back(lambda: PrometheusOptions(store.url), T0)
+    history = restored[WorkloadRef("team", "Deployment", "inference")]
     assert [point.pods for point in history.recent] == [2, 4]
     (query,) = store.asked
     assert query["query"] == QUERY
@@ -104,6 +104,6 @@ async def test_what_is_left_out_of_a_history_is_logged(
 ) -> None:
     monkeypatch.setitem(ROW, "values", [[T0 - 60, "2"], [1e12, "3"]])
     with structlog.testing.capture_logs() as logs:
-        found = await read_back(lambda: PrometheusOptions(store.url), T0)
-    assert [point.pods for history in found.values() for point in history.recent] == [2]
+        restored = await read_back(lambda: PrometheusOptions(store.url), T0)
+    assert [point.pods for history in restored.values() for point in history.recent] == [2]
     assert logs[0]["left_out"] == {"bad_value": 1}

@@ -85,7 +85,7 @@ def test_a_pod_without_gpus_is_not_reported() -> None:
 
 def test_the_most_expensive_pod_comes_first() -> None:
     pods = [pod(0.0, 1, "small"), pod(0.0, 8, "large")]
-    streaks = {each.uid: IdleStreak(0.0, 900.0, 900.0) for each in pods}
+    streaks = {idle.uid: IdleStreak(0.0, 900.0, 900.0) for idle in pods}
     rows = report(streaks, pods, price, 900.0)
     assert [row.pod.uid for row in rows] == ["large", "small"]
 

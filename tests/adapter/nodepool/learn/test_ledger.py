@@ -159,19 +159,19 @@ async def test_a_write_that_fails_is_tried_an_interval_later() -> None:
 
 def test_series_of_prometheus_become_histories() -> None:
     labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
-    found = histories(
+    restored = histories(
         [
             QueriedSeries("", labels, Points([(T0, 2), (T0 + 60, 4)])),
             QueriedSeries("", {"namespace": "team"}, Points([(T0, 9)])),
         ]
     )
-    assert list(found) == [REF]
-    assert found[REF].recent == (DemandPoint(T0, 2), DemandPoint(T0 + 60, 4))
+    assert list(restored) == [REF]
+    assert restored[REF].recent == (DemandPoint(T0, 2), DemandPoint(T0 + 60, 4))
 
 
 def test_samples_of_prometheus_without_a_number_of_pods_are_left_out() -> None:
     labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
     values = enumerate((math.nan, math.inf, -1, 1e30, 2.5))
     points = Points([(T0 + 60 * at, value) for at, value in values])
-    found = histories([QueriedSeries("", labels, points)])
-    assert found[REF].recent == (DemandPoint(T0 + 240, 2.5),)
+    restored = histories([QueriedSeries("", labels, points)])
+    assert restored[REF].recent == (DemandPoint(T0 + 240, 2.5),)

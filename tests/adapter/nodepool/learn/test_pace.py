@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.hpa import HpaSpec, HpaState, Observation, PodState, decide, from_manifest
-from adapter.nodepool.learn.pace import NEW, Pace, after_next_sync, ceiling, follow
+from adapter.nodepool.learn.pace import NEW, Pace, ceiling, follow, replicas_after_next_sync
 
 NOW = 1_700_000_000.0
 TARGET = {"type": "AverageValue", "averageValue": "50"}
@@ -50,14 +50,14 @@ STEPS = {
 def test_the_next_sync_is_predicted(
     hpa: HpaSpec, replicas: int, wanted: int | None, soon: int
 ) -> None:
-    assert after_next_sync(hpa, NEW, replicas, wanted, NOW) == soon
+    assert replicas_after_next_sync(hpa, NEW, replicas, wanted, NOW) == soon
 
 
 def test_recent_scale_events_count_against_a_policy() -> None:
     slow = spec(**policy(2, 60))
     pace = follow(follow(NEW, 3, 9, NOW - 30), 5, 9, NOW - 15)
-    assert after_next_sync(slow, pace, 5, 9, NOW) == 5
-    assert after_next_sync(slow, pace, 5, 9, NOW + 45) == 7
+    assert replicas_after_next_sync(slow, pace, 5, 9, NOW) == 5
+    assert replicas_after_next_sync(slow, pace, 5, 9, NOW + 45) == 7
 
 
 def test_a_stabilization_window_delays_a_rise() -> None:
@@ -66,10 +66,10 @@ def test_a_stabilization_window_delays_a_rise() -> None:
     for second in range(0, 60, 15):
         pace = follow(pace, 3, 3, NOW + second)
     pace = follow(pace, 3, 9, NOW + 60)
-    assert after_next_sync(slow, pace, 3, 9, NOW + 60) == 3
+    assert replicas_after_next_sync(slow, pace, 3, 9, NOW + 60) == 3
     for second in range(75, 200, 15):
         pace = follow(pace, 3, 9, NOW + second)
-    assert after_next_sync(slow, pace, 3, 9, NOW + 195) == 9
+    assert replicas_after_next_sync(slow, pace, 3, 9, NOW + 195) == 9
 
 
 def test_the_history_is_bounded() -> None:
@@ -93,8 +93,8 @@ def test_the_prediction_is_never_below_the_decision_of_the_hpa_controller(
     hpa = spec(most, **(policy(*rule) if rule else {}))
     pods = [f"p{number}" for number in range(replicas)]
     values = dict.fromkeys(pods, 50000 * wanted // replicas)
-    seen = Observation(replicas, [PodState(name) for name in pods], (values,))
-    decided, _ = decide(hpa, HpaState(), seen, NOW)
+    observation = Observation(replicas, [PodState(name) for name in pods], (values,))
+    decided, _ = decide(hpa, HpaState(), observation, NOW)
     metric = -(-sum(values.values()) // 50_000)
-    soon = after_next_sync(hpa, NEW, replicas, max(metric, wanted), NOW)
+    soon = replicas_after_next_sync(hpa, NEW, replicas, max(metric, wanted), NOW)
     assert soon >= min(decided.desired, max(replicas, most))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.checks import pods_of
-from adapter.nodepool.learn.quantiles import Distribution, fitted, quantile_of_each
+from adapter.nodepool.learn.quantiles import Distribution, fitted_tables, quantile_of_each
 from adapter.nodepool.learn.record import record
 from adapter.nodepool.learn.situation import Series, Situation, earlier_days
 from adapter.nodepool.model.history import DAY, RECENT, SLOTS, DemandDay, DemandPoint
@@ -20,19 +20,19 @@ from tests.examples import bounded
 LEVELS = (0.0, 0.5, 2.0, 7.0, 30.0, 1000.0)
 EVEN = (0.5, 0.5)
 """Weights before anything is known."""
-TABLES = range(len(fitted().tables))
+TABLES = range(len(fitted_tables().tables))
 
 
 @pytest.mark.parametrize("index", TABLES)
 def test_a_table_has_a_row_for_each_lead_time_and_quantile(index: int) -> None:
-    every, own = fitted(), fitted().tables[index]
+    every, table = fitted_tables(), fitted_tables().tables[index]
     inputs = len(Series([DemandPoint(0.0, 1)]).situation(0).inputs)
-    assert len(own.rows) == len(every.minutes)
-    for group in own.rows:
+    assert len(table.rows) == len(every.minutes)
+    for group in table.rows:
         assert len(group) == len(every.quantiles)
-        assert {len(row) for row in group} == {inputs * len(own.knots)}
-        assert all(math.isfinite(each) for row in group for each in row)
-    for rising in (own.knots, every.quantiles, every.minutes):
+        assert {len(row) for row in group} == {inputs * len(table.knots)}
+        assert all(math.isfinite(number) for row in group for number in row)
+    for rising in (table.knots, every.quantiles, every.minutes):
         assert all(low < high for low, high in pairwise(rising))
 
 
@@ -41,7 +41,7 @@ def flat(level: float) -> Situation:
 
 
 def only(index: int) -> list[float]:
-    return [float(index == each) for each in TABLES]
+    return [float(index == table) for table in TABLES]
 
 
 @pytest.mark.parametrize("index", TABLES)
@@ -66,7 +66,7 @@ def test_lead_times_between_two_rows_lie_between_them(level: float, index: int) 
 
 
 def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
-    longest = 60.0 * (fitted().minutes[-1] - 1)
+    longest = 60.0 * (fitted_tables().minutes[-1] - 1)
     assert [Distribution(flat(8), lead, EVEN).quantile(0.9) for lead in (longest, 1e6)] == [
         Distribution(flat(8), longest, EVEN).quantile(0.9)
     ] * 2
@@ -77,11 +77,11 @@ def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
 def test_a_quantile_of_a_distribution_is_the_weighted_mean_of_the_tables(
     level: float, probability: float
 ) -> None:
-    each = quantile_of_each(flat(level), 300.0, probability)
+    by_table = quantile_of_each(flat(level), 300.0, probability)
     alone = [
         Distribution(flat(level), 300.0, only(index)).quantile(probability) for index in TABLES
     ]
-    assert each == pytest.approx(alone, abs=1e-6)
+    assert by_table == pytest.approx(alone, abs=1e-6)
     mixed = Distribution(flat(level), 300.0, (0.25, 0.75)).quantile(probability)
     assert mixed == pytest.approx(0.25 * alone[0] + 0.75 * alone[1])
 
@@ -103,9 +103,9 @@ def test_quantiles_are_finite_and_rise(
     level: float, inputs: list[float], lead: float, usual: float | None
 ) -> None:
     situation = Situation(level, math.sqrt(level + 1), (1.0, *inputs, 0.0))
-    found = Distribution(situation.after(usual), lead, EVEN)
-    pods = [found.quantile(step / 100) for step in range(1, 101)]
-    assert all(math.isfinite(each) and each >= 0 for each in pods)
+    distribution = Distribution(situation.after(usual), lead, EVEN)
+    pods = [distribution.quantile(step / 100) for step in range(1, 101)]
+    assert all(math.isfinite(quantile) and quantile >= 0 for quantile in pods)
     # Except for rounding: near 0, pods are the difference of two numbers that are almost equal.
     assert all(high >= low or math.isclose(high, low, abs_tol=1e-9) for low, high in pairwise(pods))
 

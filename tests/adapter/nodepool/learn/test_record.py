@@ -23,7 +23,7 @@ CHECK = 6
 
 
 def points(pods: Sequence[float]) -> tuple[DemandPoint, ...]:
-    return tuple(DemandPoint(60.0 * minute, each) for minute, each in enumerate(pods))
+    return tuple(DemandPoint(60.0 * minute, load) for minute, load in enumerate(pods))
 
 
 def past(pods: Sequence[float], quantile: float = 0.8, share: float = 0.2) -> Record:
@@ -60,10 +60,10 @@ losses = st.lists(st.floats(0, 1e6), min_size=len(MIXTURES), max_size=len(MIXTUR
 @bounded(100)
 @given(losses, st.floats(0, 1e6))
 def test_weights_depend_on_differences_only(own: list[float], more: float) -> None:
-    found = weights_of(own)
-    assert sum(found) == pytest.approx(1)
-    assert all(0 <= each <= 1 for each in found)
-    assert weights_of([each + more for each in own]) == pytest.approx(found, abs=1e-6)
+    weights = weights_of(own)
+    assert sum(weights) == pytest.approx(1)
+    assert all(0 <= weight <= 1 for weight in weights)
+    assert weights_of([loss + more for loss in own]) == pytest.approx(weights, abs=1e-6)
 
 
 def test_a_workload_that_rises_from_almost_nothing_is_forecast_by_the_second_table() -> None:
@@ -86,12 +86,12 @@ def test_forecasts_are_checked_with_the_weights_of_their_time() -> None:
     load = bursty(27 + CHECK + 1)
     series = Series(points(load))
     lost = [0.0] * len(MIXTURES)
-    held, cost, own = 0, 0.0, []
+    held, cost, weights = 0, 0.0, []
     # The second, third and fourth multiple of 6.618 minutes.
     for minute in (13, 19, 26):
         first, second = quantile_of_each(series.situation(minute), LEAD, 0.8)
-        own.append(weights_of(lost))
-        most = own[-1][0] * first + own[-1][1] * second
+        weights.append(weights_of(lost))
+        most = weights[-1][0] * first + weights[-1][1] * second
         highest = max(load[minute + 1 : minute + 1 + CHECK])
         held += highest <= pods_of(most)
         more = pods_of(highest) - max(pods_of(load[minute]), pods_of(most))
@@ -99,8 +99,8 @@ def test_forecasts_are_checked_with_the_weights_of_their_time() -> None:
         for index, mixture in enumerate(MIXTURES):
             over = highest - first - mixture * (second - first)
             lost[index] += max(0.8 * over, -0.2 * over) / series.situation(minute).unit
-    found = past(load)
-    assert len({*own, weights_of(lost)}) == 4
-    assert (found.checks, found.held) == (3, held)
-    assert found.cost == pytest.approx(cost)
-    assert found.weights == pytest.approx(weights_of(lost))
+    past_record = past(load)
+    assert len({*weights, weights_of(lost)}) == 4
+    assert (past_record.checks, past_record.held) == (3, held)
+    assert past_record.cost == pytest.approx(cost)
+    assert past_record.weights == pytest.approx(weights_of(lost))

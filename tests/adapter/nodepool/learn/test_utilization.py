@@ -17,7 +17,7 @@ from adapter.nodepool.model.names import DELETION_COST, MANAGER
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.metricvalues import MetricValues
-from adapter.nodepool.seen.targets import by_workload, targets
+from adapter.nodepool.seen.targets import pods_by_workload, targets
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import T0, cluster, deployment, hpa, node, pod
 
@@ -50,7 +50,7 @@ class World:
         self, objects: ClusterTables, values: Mapping[WorkloadRef, tuple[Values, ...]] = LOW
     ) -> dict[str, Any]:
         """Pod -> the annotations that were applied to it."""
-        rows = targets(objects, by_workload(objects.pods)).targets
+        rows = targets(objects, pods_by_workload(objects.pods)).targets
         before = len(self.api.sent)
         await self.costs.write(objects, rows, values, self.seen.smoothed)
         return {

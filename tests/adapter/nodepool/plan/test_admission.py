@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.nodepool.plan.packing import admits, room, times
+from adapter.nodepool.plan.packing import admits, count_fitting_pods, room
 from adapter.nodepool.seen.podspec import shape_of
 from adapter.pipeline.cluster.taints import Taint
 from tests.adapter.nodepool.planning import GPU, node, pod
@@ -115,18 +115,28 @@ def test_taints_and_tolerations(tolerations: str, taint: Taint, taken: bool) -> 
 
 
 def test_a_node_with_room_fits_and_a_full_one_does_not() -> None:
-    assert times(GPU, room(node())) > 0
-    assert times(GPU, room(node(used=GPU))) == 0
-    assert times(pod(gpus=2), room(node())) == 0
+    assert count_fitting_pods(GPU, room(node())) > 0
+    assert count_fitting_pods(GPU, room(node(used=GPU))) == 0
+    assert count_fitting_pods(pod(gpus=2), room(node())) == 0
 
 
 def test_a_node_without_a_resource_fits_no_pod_that_requests_it() -> None:
-    assert times(GPU, room(node(allocatable={"cpu": 4000, "memory": 10**15, "pods": 110_000}))) == 0
+    assert (
+        count_fitting_pods(
+            GPU, room(node(allocatable={"cpu": 4000, "memory": 10**15, "pods": 110_000}))
+        )
+        == 0
+    )
 
 
 def test_the_maximum_pods_of_a_node_count() -> None:
-    assert times(shape_of({}), {"pods": 3000}) == 3
+    assert count_fitting_pods(shape_of({}), {"pods": 3000}) == 3
 
 
 def test_an_overcommitted_node_fits_no_pod() -> None:
-    assert times(GPU, {"cpu": -1000, "memory": 10**15, "nvidia.com/gpu": 1000, "pods": 1000}) == 0
+    assert (
+        count_fitting_pods(
+            GPU, {"cpu": -1000, "memory": 10**15, "nvidia.com/gpu": 1000, "pods": 1000}
+        )
+        == 0
+    )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.utilization import smooth
-from adapter.nodepool.plan.deletioncost import PodLoad, costs, near
+from adapter.nodepool.plan.deletioncost import PodLoad, costs, nears_scale_in
 
 
 def load(
@@ -73,12 +73,12 @@ def test_when_a_scale_in_is_likely(
     seen: tuple[int, int, float | None, float], is_near: bool
 ) -> None:
     desired, current, value, target = seen
-    assert near(desired, current, value, target, 0.1, was=False) is is_near
+    assert nears_scale_in(desired, current, value, target, 0.1, was=False) is is_near
 
 
 def test_a_likely_scale_in_stays_likely_for_half_the_margin() -> None:
-    assert near(3, 3, 66.0, 70.0, 0.1, was=True)
-    assert not near(3, 3, 67.0, 70.0, 0.1, was=True)
+    assert nears_scale_in(3, 3, 66.0, 70.0, 0.1, was=True)
+    assert not nears_scale_in(3, 3, 67.0, 70.0, 0.1, was=True)
 
 
 SMOOTH = {
@@ -138,5 +138,5 @@ def test_a_pod_with_clearly_lower_utilisation_never_has_a_higher_cost(
 
 def test_a_pod_with_an_unhealthy_device_goes_before_an_idle_one() -> None:
     pods = [PodLoad("idle", 0.0, 8, 0), PodLoad("sick", 100.0, 8, 7, unhealthy=True)]
-    found = costs(pods, near=True).costs
-    assert (found["sick"] or 0) < (found["idle"] or 0)
+    pod_costs = costs(pods, near=True).costs
+    assert (pod_costs["sick"] or 0) < (pod_costs["idle"] or 0)

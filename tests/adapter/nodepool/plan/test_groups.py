@@ -13,12 +13,12 @@ from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.observe import observe
+from adapter.nodepool.plan.observation import observe
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.scales import Scales
-from adapter.nodepool.seen.targets import by_workload, others, targets
+from adapter.nodepool.seen.targets import pods_by_workload, targets, unwatched_autoscalers
 from adapter.pipeline.cluster.podgroups import stated_size
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import GPU, SPEC, T0, cluster, hpa, node, pod
@@ -45,15 +45,15 @@ def scaled(api: FakeApi, kind: str, replicas: int = 2, selector: str = "app=x") 
 
 def read(api: FakeApi, seen: ClusterTables) -> ClusterTables:
     """What a full round reads of the scales."""
-    of = others(seen, by_workload(seen.pods))
+    of = unwatched_autoscalers(seen, pods_by_workload(seen.pods))
     seen.scales.replace(asyncio.run(Scales(api).read(of, 5.0)))
     return seen
 
 
 def look(seen: ClusterTables, values: dict[WorkloadRef, tuple[Values, ...]]) -> list[Demand]:
-    pods_of = by_workload(seen.pods)
-    found = targets(seen, pods_of)
-    return list(observe(seen, found.targets, values, pods_of, Ledger(), (), NOW).demand)
+    pods_of = pods_by_workload(seen.pods)
+    scale_targets = targets(seen, pods_of)
+    return list(observe(seen, scale_targets.targets, values, pods_of, Ledger(), (), NOW).demand)
 
 
 def member(group: int, worker: int, on: str = "", **more: Any) -> PodInfo:
@@ -86,7 +86,7 @@ def test_a_rollout_gets_headroom_by_its_scale() -> None:
     ref = WorkloadRef("team", "Rollout", "inference")
     (row,) = look(seen, {ref: ({"a": 145_000, "b": 145_000},)})
     assert (row.workload, row.bound, row.wanted, row.asked, row.unit) == (ref, 2, 6, 2, 1)
-    assert not targets(seen, by_workload(seen.pods)).left_out
+    assert not targets(seen, pods_by_workload(seen.pods)).left_out
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_scale_that_cannot_be_read_is_said_and_counted(change: Any, why: str) 
     with structlog.testing.capture_logs() as logs:
         one = world(pod("a", on="n1", labels=labels), autoscalers=[hpa(target=ROLLOUT)])
         seen = read(api, one)
-    assert targets(seen, by_workload(seen.pods)).left_out == {"target_unknown": 1}
+    assert targets(seen, pods_by_workload(seen.pods)).left_out == {"target_unknown": 1}
     (line,) = logs
     assert (line["hpa"], why in line["reason"]) == ("team/inference", True)
 
@@ -139,10 +139,12 @@ def test_headroom_is_ordered_for_whole_groups() -> None:
     scaled(api, "LeaderWorkerSet", 1)
     seen = read(api, world(*(member(0, worker, "n1") for worker in range(4))))
     ref = WorkloadRef("team", "LeaderWorkerSet", "llm")
-    pods_of = by_workload(seen.pods)
-    found = targets(seen, pods_of)
+    pods_of = pods_by_workload(seen.pods)
+    scale_targets = targets(seen, pods_of)
     # The HPA creates no pod before its policy allows it, so all growth is headroom.
-    got = observe(seen, found.targets, {ref: ({"llm-0": 340_000},)}, pods_of, Ledger(), (), NOW)
+    got = observe(
+        seen, scale_targets.targets, {ref: ({"llm-0": 340_000},)}, pods_of, Ledger(), (), NOW
+    )
     orders = plan(got.demand, got.capacity, Limits(max_gpus_per_pool=1000, max_pods=1000), NOW)
     by_size = {gpus(order.shape): order.replicas for order in orders.orders}
     assert by_size[2] == 3 * by_size[1] > 0
@@ -153,8 +155,8 @@ def test_a_group_that_lacks_pods_does_not_shrink_the_others() -> None:
     scaled(api, "LeaderWorkerSet")
     pods = [*(member(0, worker, "n1") for worker in range(4)), member(1, 0, "n1")]
     seen = read(api, world(*pods))
-    (found,) = targets(seen, by_workload(seen.pods)).targets
-    assert sorted(number for _, number in found.group) == [1, 3]
+    (target,) = targets(seen, pods_by_workload(seen.pods)).targets
+    assert sorted(number for _, number in target.group) == [1, 3]
 
 
 def test_a_group_with_a_domain_of_its_own_is_left_out_with_a_reason() -> None:
@@ -166,7 +168,7 @@ def test_a_group_with_a_domain_of_its_own_is_left_out_with_a_reason() -> None:
     note = {f"{LWS}/exclusive-topology": "cloud.google.com/gke-nodepool"}
     pods = [member(0, worker, "n1", annotations=note) for worker in range(4)]
     seen = read(api, world(*pods))
-    assert targets(seen, by_workload(seen.pods)).left_out == {"exclusive_topology": 1}
+    assert targets(seen, pods_by_workload(seen.pods)).left_out == {"exclusive_topology": 1}
 
 
 def test_the_scales_of_one_namespace_do_not_take_the_reads_of_another(

@@ -12,7 +12,7 @@ from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
 from adapter.nodepool.model.history import DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.observe import JobPods, queues
+from adapter.nodepool.plan.observation import JobPods, queues
 from adapter.nodepool.seen.jobs import pods_left
 from tests.adapter.nodepool.planning import (
     GPU,
@@ -78,13 +78,13 @@ def test_jobs_of_one_shape_and_namespace_are_one_queue() -> None:
     rows = queues(
         [*burst(50, 10, 30), JobPods("ml", other, 2, 0, 0), JobPods("b", GPU, 1, 0, 1)], {}, NOW
     )
-    found = {(row.workload.namespace, row.workload.name): row for row in rows}
-    assert {place: row.wanted for place, row in found.items()} == {
+    by_place = {(row.workload.namespace, row.workload.name): row for row in rows}
+    assert {place: row.wanted for place, row in by_place.items()} == {
         ("b", key(GPU)): 1,
         ("ml", key(GPU)): 40,
         ("ml", key(other)): 0,
     }
-    whole = found["ml", key(GPU)]
+    whole = by_place["ml", key(GPU)]
     assert (whole.bound, whole.pending, whole.max_replicas) == (10, 30, None)
     assert whole.pools == {"gpu": 10}
 
@@ -161,7 +161,7 @@ def test_after_the_last_job_headroom_falls_to_the_need_within_one_lead(
     limits = Limits(share=0, hold_seconds=hold, decay_seconds=120, boot_seconds=boot)
     queue = replace(demand(0, most=None), workload=WorkloadRef("ml", JOB_QUEUE, "q"))
     needed = order(*beside, limits=limits).replicas if beside else 0
-    pods = sum(each.real for each in beside)
+    pods = sum(row.real for row in beside)
     at, replicas = capacity(headroom(8, pods)), []
     for second in range(0, 1801, 15):
         made = order(queue, *beside, at=at, limits=limits, now=NOW + second)
@@ -192,5 +192,5 @@ def test_headroom_of_a_forecast_waits_for_the_pods_of_a_burst() -> None:
     (jobs,) = queues(burst(6, 0, 0), {}, NOW)
     made = order(jobs, at=capacity(headroom(4, pods=0)))
     assert made.replicas == 4
-    (there,) = queues(burst(6, 0, 6), {}, NOW)
-    assert order(there, at=capacity(headroom(4, pods=made.reckoned))).replicas == 0
+    (created,) = queues(burst(6, 0, 6), {}, NOW)
+    assert order(created, at=capacity(headroom(4, pods=made.reckoned))).replicas == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.hpa import HpaState, Observation, PodState, decide, from_manifest
-from adapter.nodepool.learn.pace import NEW, after_next_sync, follow
+from adapter.nodepool.learn.pace import NEW, follow, replicas_after_next_sync
 from adapter.nodepool.model.capacity import Capacity
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.plan.limits import Limits
@@ -170,8 +170,8 @@ class World:
             return
         self.hpa += PERIOD
         running = [PodState(str(name)) for name in range(self.pods)]
-        seen = Observation(self.pods, running, ([self.case.after * 1000],))
-        decision, self.state = decide(self.spec, self.state, seen, NOW + second)
+        observation = Observation(self.pods, running, ([self.case.after * 1000],))
+        decision, self.state = decide(self.spec, self.state, observation, NOW + second)
         if decision.rescale:
             self.raced |= self._held() > self.seen
             self.pending += [second] * (decision.desired - self.pods)
@@ -183,15 +183,15 @@ class World:
 
     def _schedule(self, second: float) -> None:
         """Bind pods to free Ready nodes."""
-        for each in self.nodes:
-            if self.pending and not each.pod and each.usable <= second:
-                each.pod = True
+        for host in self.nodes:
+            if self.pending and not host.pod and host.usable <= second:
+                host.pod = True
                 self.wait = max(self.wait, second - self.pending.pop(0))
-            if abs(each.usable - second) < STEP / 2:
+            if abs(host.usable - second) < STEP / 2:
                 self.round_at = min(self.round_at, second + EVENTS)
         if self.limits.buffers:
             return
-        free = sum(not each.pod and each.usable <= second for each in self.nodes)
+        free = sum(not host.pod and host.usable <= second for host in self.nodes)
         if self.bound > free:
             self.placeholders += [second] * (self.bound - free)
             self.autoscaler.pods_changed(second)
@@ -200,11 +200,11 @@ class World:
         self.bound = min(free, self._held() - len(self.placeholders))
 
     def _held(self) -> int:
-        return sum(each.replicas for each in self.at.headroom)
+        return sum(headroom.replicas for headroom in self.at.headroom)
 
     def _written(self) -> object:
         """Return what changes the CapacityBuffer at once."""
-        return [(each.replicas, each.pods) for each in self.at.headroom]
+        return [(headroom.replicas, headroom.pods) for headroom in self.at.headroom]
 
     def _write(self, second: float) -> None:
         """Change the Deployment of placeholders. Those without a node are deleted first."""
@@ -237,12 +237,12 @@ class World:
             max_replicas=self.case.most,
             known_at=now,
             asked=self.pods,
-            coming=after_next_sync(self.spec, self.pace, self.pods, wanted, now),
+            coming=replicas_after_next_sync(self.spec, self.pace, self.pods, wanted, now),
             floor=self.case.floor,
         )
         nodes = tuple(
-            node(each.name, GPU if each.pod else None, ready=each.usable <= second)
-            for each in self.nodes
+            node(host.name, GPU if host.pod else None, ready=host.usable <= second)
+            for host in self.nodes
         )
         decided = plan([row], replace(self.at, nodes=nodes), self.limits, now)
         before, self.at = self._written(), applied(decided, self.at)
@@ -263,7 +263,7 @@ class World:
             self.seen = self._held()
             gone = self.autoscaler.removed(seen, second)
             self.removed += len(gone)
-            self.nodes = [each for each in self.nodes if each.name not in gone]
+            self.nodes = [host for host in self.nodes if host.name not in gone]
         for _ in range(added):
             self.ordered += 1
             self.nodes.append(Node(f"ordered-{self.ordered}", second + BOOT))

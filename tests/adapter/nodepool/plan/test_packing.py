@@ -9,7 +9,7 @@ from operator import add
 import pytest
 
 from adapter.nodepool.model.shape import Shape, key
-from adapter.nodepool.plan.packing import Lot, Placement, PoolRoom, ever, pack
+from adapter.nodepool.plan.packing import Lot, Placement, PoolRoom, fits_empty_node, pack
 from tests.adapter.nodepool.planning import GPU, NODE, node, pod, pool
 
 BIG = node("example", gpus=8)
@@ -27,7 +27,7 @@ def test_placing_pods_one_by_one_equals_placing_them_together() -> None:
     space, other = (PoolRoom(pool(high=4), nodes) for _ in range(2))
     for shape, pods in ((TWO, 2), (GPU, 4), (TWO, 2), (GPU, 1)):
         one_by_one = [other.put(shape, 1) for _ in range(pods)]
-        added = Placement(*(reduce(add, each) for each in zip(*one_by_one, strict=True)))
+        added = Placement(*(reduce(add, column) for column in zip(*one_by_one, strict=True)))
         assert space.put(shape, pods) == added._replace(on=tuple(dict.fromkeys(added.on)))
 
 
@@ -80,7 +80,7 @@ def test_larger_shapes_are_packed_first() -> None:
     placed = pack(lots, PoolRoom(pool(example=BIG, high=2), []))
     assert list(placed) == [key(EIGHT), key(TWO), key(GPU)]
     placed = pack(lots, PoolRoom(pool(example=BIG), []))
-    assert sum(each.nodes for each in placed.values()) == 2
+    assert sum(placement.nodes for placement in placed.values()) == 2
 
 
 def test_lots_of_one_shape_are_added_up() -> None:
@@ -105,11 +105,11 @@ EVER = {
 
 @pytest.mark.parametrize(("shape", "takes"), EVER.values(), ids=EVER)
 def test_whether_a_shape_can_ever_fit(shape: Shape, takes: bool) -> None:
-    assert ever(shape, node()) is takes
+    assert fits_empty_node(shape, node()) is takes
 
 
 def test_an_example_in_use_represents_an_empty_node() -> None:
-    assert ever(GPU, node(used=GPU))
+    assert fits_empty_node(GPU, node(used=GPU))
 
 
 def test_a_new_node_has_another_name_than_the_example() -> None:
@@ -119,7 +119,7 @@ def test_a_new_node_has_another_name_than_the_example() -> None:
     )
     pinned = replace(GPU, node_affinity=affinity)
     example = node("n", labels={"pool": "gpu", "kubernetes.io/hostname": "n"})
-    assert not ever(pinned, example)
+    assert not fits_empty_node(pinned, example)
     assert PoolRoom(pool(example=example), [example]).put(pinned, 2) == Placement(
         1, 0, 0, 1, ("n",)
     )

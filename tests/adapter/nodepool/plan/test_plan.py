@@ -57,7 +57,7 @@ def test_headroom_is_not_negative_if_fewer_pods_are_wanted_than_exist() -> None:
 def test_workloads_of_one_shape_in_one_namespace_are_added_up() -> None:
     made = order(demand(3, bound=1, name="b"), demand(4, bound=1, name="a"))
     assert made.replicas == 5
-    assert [each.name for each in made.workloads] == ["a", "b"]
+    assert [workload.name for workload in made.workloads] == ["a", "b"]
 
 
 def test_the_surplus_of_one_workload_does_not_reduce_the_headroom_of_another() -> None:
@@ -67,7 +67,7 @@ def test_the_surplus_of_one_workload_does_not_reduce_the_headroom_of_another() -
 def test_each_namespace_and_shape_has_its_own_order() -> None:
     rows = [demand(1), demand(2, namespace="other"), demand(3, shape=pod(cpu="2"), name="small")]
     made = plan(rows, capacity(), Limits(share=0), NOW).orders
-    assert sorted((each.namespace, each.replicas) for each in made) == [
+    assert sorted((ordered.namespace, ordered.replicas) for ordered in made) == [
         ("ml", 1),
         ("ml", 3),
         ("other", 2),
@@ -113,7 +113,7 @@ def test_the_total_is_constant_while_the_hpa_creates_pods_step_by_step() -> None
         at = applied(made, at)
         plans.append(made.orders[0])
         assert made.orders[0].reckoned + made.orders[0].replicas == 9
-    assert [each.replicas for each in plans] == [5, 5, 5, 1, 1, 0]
+    assert [ordered.replicas for ordered in plans] == [5, 5, 5, 1, 1, 0]
 
 
 def test_headroom_is_lowered_when_the_workload_requests_the_pods() -> None:

@@ -105,7 +105,7 @@ def test_two_workloads_do_not_keep_the_same_free_node() -> None:
     empty = tuple(node(f"free-{number}") for number in range(2 * BARE.replicas + 1))
     at = capacity(nodes=full + empty, pools=(pool(),))
     made = plan((ROW, other), at, LIMITS, NOW).orders
-    assert sum(each.replicas for each in made) == 2 * BARE.replicas + 1
+    assert sum(ordered.replicas for ordered in made) == 2 * BARE.replicas + 1
 
 
 def test_what_is_only_kept_does_not_extend_the_hold() -> None:

@@ -43,13 +43,13 @@ def test_after_the_hold_headroom_halves(age: float, left: int) -> None:
 
 def test_halvings_do_not_depend_on_the_number_of_rounds() -> None:
     at = capacity(headroom(8, pods=2, needed=NOW))
-    seen = []
+    replicas = []
     for second in range(0, 1501, 15):
         made = order(demand(2, bound=2), at=at, now=NOW + second)
         at = capacity(headroom(made.replicas, made.pods, made.needed_at))
         if second % 300 == 0:
-            seen.append(made.replicas)
-    assert seen == [8, 8, 4, 2, 1, 0]
+            replicas.append(made.replicas)
+    assert replicas == [8, 8, 4, 2, 1, 0]
 
 
 @pytest.mark.parametrize(("age", "every"), [(4.4, 1.1), (2.8, 0.7), (8.8, 2.2)])
@@ -129,12 +129,12 @@ def test_frozen_headroom_never_exceeds_max_replicas() -> None:
 
 def test_stale_demand_lets_headroom_decay_from_the_end_of_the_freeze() -> None:
     at = capacity(headroom(8, pods=2, needed=NOW))
-    seen = {}
+    by_second = {}
     for second in range(0, 1216, 15):
         made = order(demand(None, bound=2, known=NOW), at=at, now=NOW + second)
         at = capacity(headroom(made.replicas, made.pods, made.needed_at))
-        seen[second] = made.replicas
-    assert [seen[at] for at in (0, 285, 300, 600, 900, 1200)] == [8, 8, 4, 2, 1, 0]
+        by_second[second] = made.replicas
+    assert [by_second[time] for time in (0, 285, 300, 600, 900, 1200)] == [8, 8, 4, 2, 1, 0]
 
 
 def test_a_clock_that_was_ahead_when_demand_was_known_freezes_nothing() -> None:

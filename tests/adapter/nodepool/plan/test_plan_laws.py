@@ -92,17 +92,17 @@ def nodes(draw: st.DrawFn, example: PoolNode) -> tuple[PoolNode, ...]:
 @st.composite
 def capacities(draw: st.DrawFn) -> Capacity:
     pools: list[Pool] = []
-    found: list[PoolNode] = []
+    all_nodes: list[PoolNode] = []
     for name in POOLS:
         size = draw(st.sampled_from((1, 4, 8)))
         example = replace(node("example", gpus=size), pool=name, labels={"pool": name})
-        own = draw(nodes(example))
-        found.extend(own)
+        pool_nodes = draw(nodes(example))
+        all_nodes.extend(pool_nodes)
         pools.append(
             pool(
                 name,
                 example=draw(st.sampled_from((example, None))),
-                high=draw(st.none() | st.integers(len(own), 8)),
+                high=draw(st.none() | st.integers(len(pool_nodes), 8)),
                 limits=draw(st.sampled_from(({}, {"nvidia.com/gpu": 6000}))),
                 boot_seconds=draw(st.none() | st.floats(1, 1000)),
                 backoff_until=draw(st.none() | st.floats(NOW - 100, NOW + 100)),
@@ -120,7 +120,7 @@ def capacities(draw: st.DrawFn) -> Capacity:
         for _ in range(draw(st.integers(0, 3)))
     ]
     spent = {name: draw(st.floats(0, 12)) for name in POOLS}
-    return Capacity(tuple(found), {each.name: each for each in pools}, tuple(held), spent)
+    return Capacity(tuple(all_nodes), {drawn.name: drawn for drawn in pools}, tuple(held), spent)
 
 
 bounds = st.builds(
@@ -147,7 +147,7 @@ def place(order: Order) -> tuple[str, str]:
 
 
 def numbers(made: Plan) -> dict[tuple[str, str], int]:
-    return {place(each): each.replicas for each in made.orders}
+    return {place(order): order.replicas for order in made.orders}
 
 
 def given_out(made: Plan) -> dict[tuple[str, str], int]:
@@ -201,12 +201,12 @@ def test_no_pool_ever_exceeds_its_limits(
     for order in plan(rows, at, limits, NOW).orders:
         new[order.pool] += order.nodes or 0
     for name, known in at.pools.items():
-        there = [each for each in at.nodes if each.pool == name]
-        assert known.high is None or not new[name] or len(there) + new[name] <= known.high
+        hosts = [host for host in at.nodes if host.pool == name]
+        assert known.high is None or not new[name] or len(hosts) + new[name] <= known.high
         if known.example is not None and new[name]:
             for resource, most in known.limits.items():
                 size = known.example.allocatable[resource]
-                assert sum(each.allocatable[resource] for each in there) + new[name] * size <= most
+                assert sum(host.allocatable[resource] for host in hosts) + new[name] * size <= most
 
 
 @given(demands(), capacities(), bounds)
@@ -292,8 +292,8 @@ def test_pods_count_once_whether_they_are_bound_or_pending(
     at = Capacity((), {"gpu": pool()}, (held,))
     limits = Limits(share=0, max_pods=100, max_gpus_per_pool=100)
     (made,) = plan([row], at, limits, NOW).orders
-    there = replace(row, bound=bound + pending, pending=0)
-    (same,) = plan([there], at, limits, NOW).orders
+    bound_row = replace(row, bound=bound + pending, pending=0)
+    (same,) = plan([bound_row], at, limits, NOW).orders
     assert made.replicas == same.replicas
     # Existing orders and current demand bound the total: capacity never doubles.
     assert made.replicas + row.real <= max(want, row.real, bound + was)

@@ -53,7 +53,7 @@ def test_the_limit_of_a_pool_counts_gpus() -> None:
 def test_shapes_share_the_limit_of_their_pool_in_turn() -> None:
     rows = [demand(50, name="a"), demand(2, namespace="z", name="b")]
     made = plan(rows, capacity(), Limits(share=0, max_gpus_per_pool=5), NOW).orders
-    assert [each.replicas for each in made] == [3, 2]
+    assert [ordered.replicas for ordered in made] == [3, 2]
 
 
 def test_gpus_that_a_shape_cannot_use_go_to_the_others_in_the_same_round() -> None:
@@ -66,10 +66,12 @@ def test_gpus_that_a_shape_cannot_use_go_to_the_others_in_the_same_round() -> No
     rows = [demand(0, name="large", shape=four), demand(5, name="small")]
     limits = Limits(share=0, max_gpus_per_pool=10)
     made = plan(rows, at, limits, NOW)
-    given = {each.workloads[0].name: each.replicas for each in made.orders}
-    assert given == {"large": 1, "small": 3}
+    replicas = {ordered.workloads[0].name: ordered.replicas for ordered in made.orders}
+    assert replicas == {"large": 1, "small": 3}
     again = plan(rows, applied(made, at), limits, NOW)
-    assert [each.replicas for each in again.orders] == [each.replicas for each in made.orders]
+    assert [ordered.replicas for ordered in again.orders] == [
+        ordered.replicas for ordered in made.orders
+    ]
 
 
 def test_a_budget_pays_for_headroom_until_the_lifeline_expires() -> None:
@@ -196,7 +198,7 @@ def test_a_pool_that_would_block_the_autoscaler_gets_no_headroom(trap: Trap) -> 
 def test_a_time_sliced_pool_gets_a_note_and_headroom() -> None:
     at = capacity(pools=(pool(traps=frozenset({Trap.TIME_SLICED})),))
     made = plan([demand(2)], at, Limits(share=0), NOW)
-    assert [each.replicas for each in made.orders] == [2]
+    assert [ordered.replicas for ordered in made.orders] == [2]
     assert [note.reason.text for note in made.notes] == [TRAPS[Trap.TIME_SLICED]]
 
 

@@ -52,14 +52,14 @@ def replace_limits(**changes: Any) -> Limits:
 
 
 def test_enough_pods_without_a_node_get_one_pod_of_headroom() -> None:
-    found = made(PROMPT)
-    assert (found.replicas, codes(found)[-1], found.nodes) == (1, "prompt", 1)
-    assert "5 pods without a node" in found.why
+    ordered = made(PROMPT)
+    assert (ordered.replicas, codes(ordered)[-1], ordered.nodes) == (1, "prompt", 1)
+    assert "5 pods without a node" in ordered.why
 
 
 def test_fewer_do_not_if_no_more_load_is_expected() -> None:
-    found = made(PROMPT - 1)
-    assert (found.replicas, codes(found)) == (0, ["enough"])
+    ordered = made(PROMPT - 1)
+    assert (ordered.replicas, codes(ordered)) == (0, ["enough"])
 
 
 def test_pods_for_which_nodes_boot_do_not_count() -> None:
@@ -116,6 +116,6 @@ def test_it_stays_one_while_the_pods_have_no_node() -> None:
 @bounded(100)
 @given(st.floats(0.01, 0.99), st.integers(0, 20))
 def test_more_pods_without_a_node_need_less_probable_load(quantile: float, pending: int) -> None:
-    found = prompt_quantile(quantile, pending)
-    assert quantile - 1e-9 <= found <= prompt_quantile(quantile, pending + 1) <= 1
-    assert found == 1 if pending >= PROMPT else found < 1
+    raised = prompt_quantile(quantile, pending)
+    assert quantile - 1e-9 <= raised <= prompt_quantile(quantile, pending + 1) <= 1
+    assert raised == 1 if pending >= PROMPT else raised < 1

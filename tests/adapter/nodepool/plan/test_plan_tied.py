@@ -54,7 +54,7 @@ def test_placeholders_of_pods_that_are_about_to_come_are_removed_before() -> Non
     held = capacity(headroom(4, pods=1), nodes=(FULL,))
     row = demand(8, bound=1, asked=1, coming=4, most=8)
     placeholders = LIMITS.model_copy(update={"buffers": False})
-    before, after = (order(row, at=held, limits=each) for each in (LIMITS, placeholders))
+    before, after = (order(row, at=held, limits=limits) for limits in (LIMITS, placeholders))
     assert (before.replicas, after.replicas) == (7, 4)
     assert "3 pods will be created soon: room is left for them" in after.why
     assert after.reckoned == 4

@@ -27,8 +27,8 @@ LOW = SPEC | {"priorityClassName": "gpu-metrics-adapter-headroom"}
 def test_a_pod_with_only_the_label_of_placeholders_takes_room() -> None:
     """The label would make the node look free, and reduce the headroom of other tenants."""
     labelled = pod("mine", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"})
-    (found,) = with_pods([node("a")], [labelled], (), NOW)
-    assert found.used[GPU] == 1000
+    (pool_node,) = with_pods([node("a")], [labelled], (), NOW)
+    assert pool_node.used[GPU] == 1000
 
 
 def test_requests_of_daemonsets_reduce_the_capacity_and_requests_of_pods_are_used() -> None:
@@ -40,11 +40,11 @@ def test_requests_of_daemonsets_reduce_the_capacity_and_requests_of_pods_are_use
         pod("waiting"),
         pod("headroom", on="a", labels={"gpu-metrics-adapter.io/headroom": "x"}, spec=LOW),
     ]
-    (found,) = with_pods([node("a")], rows, (), NOW)
-    assert found.allocatable["cpu"] == 7500
-    assert found.allocatable["pods"] == 109_000
-    assert found.used == {"cpu": 2000, GPU: 2000, "pods": 2000}
-    assert (found.pool, found.ready) == ("gput4", True)
+    (pool_node,) = with_pods([node("a")], rows, (), NOW)
+    assert pool_node.allocatable["cpu"] == 7500
+    assert pool_node.allocatable["pods"] == 109_000
+    assert pool_node.used == {"cpu": 2000, GPU: 2000, "pods": 2000}
+    assert (pool_node.pool, pool_node.ready) == ("gput4", True)
 
 
 def test_nodes_without_gpus_are_not_capacity() -> None:
@@ -65,13 +65,13 @@ def test_a_node_that_never_got_devices_is_ignored() -> None:
 
 def test_a_node_whose_pods_hold_claims_is_capacity_without_extended_resources() -> None:
     claims = {"containers": [], "resourceClaims": [{"resourceClaimTemplateName": "gpu"}]}
-    (found,) = with_pods([node("a", {"cpu": "8"})], [pod("x", on="a", spec=claims)], (), NOW)
-    assert found.name == "a"
+    (pool_node,) = with_pods([node("a", {"cpu": "8"})], [pod("x", on="a", spec=claims)], (), NOW)
+    assert pool_node.name == "a"
 
 
 def test_nodes_without_a_label_are_one_pool() -> None:
-    (found,) = with_pods([node("a", labels={})], [], (), NOW)
-    assert found.pool == UNLABELLED
+    (pool_node,) = with_pods([node("a", labels={})], [], (), NOW)
+    assert pool_node.pool == UNLABELLED
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_traps_are_recognised(
 def test_a_pool_has_the_limits_and_the_back_off_of_its_groups() -> None:
     every = [node("aks-gput4-12345678-vmss000001"), node("b", created="2026-01-01T00:00:00Z")]
     nodes = with_pods(every, [pod("x", on="b")], (), NOW)
-    found = pools(
+    by_name = pools(
         every, nodes, autoscaler_status().groups, [], BootTimes({"gput4": (90.0,)}), (), NOW
     )
-    pool = found["gput4"]
+    pool = by_name["gput4"]
     assert (pool.high, pool.boot_seconds) == (6, 90.0)
     assert pool.backoff_until == T0 + 300
     assert pool.example is not None
@@ -136,21 +136,21 @@ def test_nodes_that_the_autoscaler_has_requested_are_coming_until_they_exist() -
 
 
 def test_a_karpenter_pool_has_limits_and_may_have_no_nodes_yet() -> None:
-    found = pools([], [], (), [nodepool()], BootTimes(), (), NOW)
-    assert found["gpu"].limits == {GPU: 64000}
-    assert (found["gpu"].high, found["gpu"].example) == (None, None)
+    by_name = pools([], [], (), [nodepool()], BootTimes(), (), NOW)
+    assert by_name["gpu"].limits == {GPU: 64000}
+    assert (by_name["gpu"].high, by_name["gpu"].example) == (None, None)
 
 
 def test_a_nodepool_that_is_not_ready_counts_as_backed_off() -> None:
     row = {"type": "Ready", "status": "False", "reason": "NodeClassNotReady", "message": "m"}
-    found = pools([], [], (), [nodepool(conditions=[row])], BootTimes(), (), NOW)
-    assert found["gpu"].backoff_until == NOW + 60
+    by_name = pools([], [], (), [nodepool(conditions=[row])], BootTimes(), (), NOW)
+    assert by_name["gpu"].backoff_until == NOW + 60
 
 
 def test_a_group_without_nodes_may_be_a_gpu_pool() -> None:
     plain = node("aks-system-12345678-vmss000001", {"cpu": "8"}, labels={"agentpool": "system"})
-    found = pools([plain], [], autoscaler_status().groups, [], BootTimes(), (), NOW)
-    assert list(found) == ["gput4"]
+    by_name = pools([plain], [], autoscaler_status().groups, [], BootTimes(), (), NOW)
+    assert list(by_name) == ["gput4"]
 
 
 def test_a_pool_of_mig_mixed_nodes_is_found_without_allocatable_gpus() -> None:

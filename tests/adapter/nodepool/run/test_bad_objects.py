@@ -71,8 +71,8 @@ def recorded(build: Callable[[], Any], patch: pytest.MonkeyPatch) -> Object:
         context.setattr(manifests, "raw", record)
         build()
     (manifest,) = seen
-    found: Object = json.loads(json.dumps(manifest))
-    return found
+    copied: Object = json.loads(json.dumps(manifest))
+    return copied
 
 
 def kinds(patch: pytest.MonkeyPatch) -> dict[str, Kind]:
@@ -135,11 +135,11 @@ def spoiled(value: Any) -> Iterator[Any]:
     """The value with one thing in it replaced by junk, each in turn."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from (value | {name: each} for each in (*JUNK, *spoiled(inner)))
+            yield from (value | {name: junk} for junk in (*JUNK, *spoiled(inner)))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            for each in (*JUNK, *spoiled(inner)):
-                yield [*value[:index], each, *value[index + 1 :]]
+            for junk in (*JUNK, *spoiled(inner)):
+                yield [*value[:index], junk, *value[index + 1 :]]
 
 
 def world() -> tuple[NodepoolController, ClusterTables]:

@@ -11,10 +11,10 @@ from adapter.nodepool.run import changes as module
 from adapter.nodepool.run.changes import (
     ChangeSignal,
     WatchedTable,
-    living,
-    requested,
-    sized,
-    usable,
+    living_gpu_pod,
+    requested_nodes,
+    requested_pods,
+    usable_capacity,
 )
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.nodes import NodeInfo
@@ -40,7 +40,7 @@ class Noted(ChangeSignal):
 
 
 def pods_of(changes: ChangeSignal) -> WatchedTable[tuple[str, str], PodInfo]:
-    return WatchedTable(ClusterTables().pods, changes, living)
+    return WatchedTable(ClusterTables().pods, changes, living_gpu_pod)
 
 
 def test_created_ended_and_deleted_pods_are_noted_and_bound_ones_are_not() -> None:
@@ -72,7 +72,7 @@ def test_pods_without_gpus_daemonset_pods_and_placeholders_are_ignored() -> None
 def test_a_workload_that_requests_more_pods_is_noted() -> None:
     changes = Noted()
     table: WatchedTable[tuple[str, Workload], ScalableWorkload] = WatchedTable(
-        ClusterTables().deployments, changes, sized
+        ClusterTables().deployments, changes, requested_pods
     )
     table.apply(ADDED, deployment(2))
     table.apply(MODIFIED, deployment(2))
@@ -83,7 +83,9 @@ def test_a_workload_that_requests_more_pods_is_noted() -> None:
 
 def test_a_node_that_is_new_usable_or_gone_is_noted_and_its_heartbeat_is_not() -> None:
     changes = Noted()
-    table: WatchedTable[str, NodeInfo] = WatchedTable(ClusterTables().nodes, changes, usable)
+    table: WatchedTable[str, NodeInfo] = WatchedTable(
+        ClusterTables().nodes, changes, usable_capacity
+    )
     table.apply(ADDED, node("a", ready="False"))
     table.apply(MODIFIED, node("a", ready="False"))
     assert changes.count == 1
@@ -96,7 +98,7 @@ def test_a_node_that_is_new_usable_or_gone_is_noted_and_its_heartbeat_is_not() -
 
 def test_a_changed_target_of_the_cluster_autoscaler_is_noted() -> None:
     changes = Noted()
-    table = WatchedTable(ClusterTables().status, changes, requested)
+    table = WatchedTable(ClusterTables().status, changes, requested_nodes)
     status = autoscaler_status()
     table.apply(ADDED, status)
     table.apply(MODIFIED, replace(status, written=(status.written or 0) + 10))

@@ -24,7 +24,7 @@ from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.plan.poolchoice import PoolNote
-from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living
+from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living_gpu_pod
 from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.reports import Reports, render
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
@@ -71,7 +71,7 @@ class World:
         )
         self.listed = asyncio.Event()
         changes = ChangeSignal()
-        self.pods = WatchedTable(self.cluster.pods, changes, living)
+        self.pods = WatchedTable(self.cluster.pods, changes, living_gpu_pod)
         self.controller = NodepoolController(
             # Without a history a share would be added to every order.
             NodepoolSettings(
@@ -252,11 +252,11 @@ async def test_notes_of_pools_and_a_broken_status_are_logged_once() -> None:
     mixed = node("m", {"cpu": "8", "nvidia.com/mig-1g.5gb": "7"}, labels=labels)
     world.cluster.nodes.replace([*world.cluster.nodes, mixed])
     world.cluster.status.replace([autoscaler_status("autoscalerStatus: [")])
-    for seconds, said in ((60, 1), (75, 0)):
+    for seconds, count in ((60, 1), (75, 0)):
         await world.round(seconds)
         events = [row["event"] for row in world.logs if row["log_level"] == "warning"]
-        assert events.count("node pool") == said
-        assert events.count("autoscaler") == said
+        assert events.count("node pool") == count
+        assert events.count("autoscaler") == count
 
 
 async def test_a_back_off_and_its_end_are_logged_with_the_reason() -> None:
@@ -265,8 +265,8 @@ async def test_a_back_off_and_its_end_are_logged_with_the_reason() -> None:
     decided = await world.round(60)
     assert decided is not None
     assert [row.replicas for row in decided.orders] == [0]
-    said = [row for row in world.logs if row["event"] == "autoscaler"]
-    assert [(row["about"], row["problem"]) for row in said] == [
+    rows = [row for row in world.logs if row["event"] == "autoscaler"]
+    assert [(row["about"], row["problem"]) for row in rows] == [
         (
             "aks-gput4-12345678-vmss",
             "backs off: QUOTA_EXCEEDED: Quota 'NVIDIA_T4_GPUS' exceeded. Limit: 2.0",
@@ -280,10 +280,10 @@ async def test_a_back_off_and_its_end_are_logged_with_the_reason() -> None:
 async def test_a_warning_about_placeholders_that_wait_is_logged_once() -> None:
     world = World(apply=True)
     world.cluster.status.replace([autoscaler_status()])
-    for seconds, said in ((60, 1), (75, 0)):
+    for seconds, count in ((60, 1), (75, 0)):
         await world.round(seconds)
         rows = [row for row in world.logs if row["event"] == "provisioning method"]
-        assert [row["log_level"] for row in rows] == ["warning"] * said
+        assert [row["log_level"] for row in rows] == ["warning"] * count
     reason = world.controller.state.method_reason
     assert "the API server serves no CapacityBuffer; the cluster-autoscaler adds no node" in reason
     assert "--bypassed-scheduler-names" in reason
@@ -422,11 +422,11 @@ async def test_a_forged_headroom_object_does_not_change_other_headroom(
 async def test_an_ignored_object_is_logged_once_and_counted() -> None:
     world = World()
     world.cluster.placeholders.replace([BAD["no requests"]])
-    said = []
+    rows = []
     for seconds in (60, 75):
         await world.round(seconds)
-        said += [row for row in world.logs if row["event"] == "headroom object ignored"]
-    assert [(row["namespace"], row["problem"]) for row in said] == [
+        rows += [row for row in world.logs if row["event"] == "headroom object ignored"]
+    assert [(row["namespace"], row["problem"]) for row in rows] == [
         ("mallory", "no pod has exactly this shape")
     ]
     assert world.controller.state.left_out["headroom_foreign"] == 1
@@ -452,8 +452,8 @@ async def test_created_pods_start_a_round_immediately() -> None:
         asked = len(world.api.asked)
         world.cluster.deployments.replace([deployment(6)])
         pods = [pod("a", on="n1"), pod("b", on="n1"), *(pod(name) for name in "cdef")]
-        for each in pods[2:]:
-            world.pods.apply(EventType.ADDED, each)
+        for created in pods[2:]:
+            world.pods.apply(EventType.ADDED, created)
         await until(lambda: world.replicas() == [])
         assert VALUES not in "".join(world.api.asked[asked:]), "metrics are for full rounds"
     finally:

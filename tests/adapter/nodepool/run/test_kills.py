@@ -75,8 +75,8 @@ async def test_after_a_kill_at_any_write_the_orders_are_those_of_a_life_without(
     assert wanted == [2]
     assert kept == 1
     kills = 0
-    for at in range(1, 60):
-        api = MortalApi(at, written=written)
+    for write in range(1, 60):
+        api = MortalApi(write, written=written)
         killed, lived = await live(api)
         assert sum(killed.replicas()) <= sum(wanted), "nothing is ordered twice"
         if lived:
@@ -84,6 +84,6 @@ async def test_after_a_kill_at_any_write_the_orders_are_those_of_a_life_without(
         kills += 1
         again, lived = await live(api)
         assert lived
-        assert again.replicas() == wanted, f"killed at write {at}"
+        assert again.replicas() == wanted, f"killed at write {write}"
         assert histories(api) == kept
     assert kills >= 4, "lifeline, order, event, ledger"

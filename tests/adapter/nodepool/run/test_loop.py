@@ -28,10 +28,10 @@ class Rounds:
     def freeze(self, problem: str) -> None:
         self.problems.append(problem)
 
-    def broke(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         raise AssertionError from error
 
-    def ended(self, took: float) -> None:
+    def record_end(self, took: float) -> None:
         return
 
 

@@ -8,7 +8,7 @@ from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.served import ServedApis
+from adapter.nodepool.seen.servedapis import ServedApis
 from tests.adapter.nodepool.manifests import HOME, found
 from tests.adapter.nodepool.orders import LIFELINE, order
 

@@ -210,8 +210,8 @@ expressions = st.lists(
 )
 specs = st.builds(
     lambda containers, inits, selector, tolerations, terms, claims, runtime, overhead: {
-        "containers": [{"resources": each} for each in containers],
-        "initContainers": [{"resources": each, "restartPolicy": "Always"} for each in inits],
+        "containers": [{"resources": amounts} for amounts in containers],
+        "initContainers": [{"resources": amounts, "restartPolicy": "Always"} for amounts in inits],
         "nodeSelector": selector,
         "tolerations": tolerations,
         "affinity": {
@@ -219,7 +219,7 @@ specs = st.builds(
                 "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
             }
         },
-        "resourceClaims": [{"resourceClaimTemplateName": each} for each in claims],
+        "resourceClaims": [{"resourceClaimTemplateName": claim} for claim in claims],
         "runtimeClassName": runtime,
         "overhead": overhead,
     },

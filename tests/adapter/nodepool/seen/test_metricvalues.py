@@ -10,7 +10,7 @@ import pytest
 from adapter.hpa import Missing
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.seen.metricvalues import MetricValues
-from adapter.nodepool.seen.targets import ScaleTarget, by_workload, targets
+from adapter.nodepool.seen.targets import ScaleTarget, pods_by_workload, targets
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import cluster, deployment, hpa, node, pod
 
@@ -27,8 +27,8 @@ def target(*metrics: dict[str, Any]) -> ScaleTarget:
         deployments=[deployment(1)],
         autoscalers=[hpa(metrics)],
     )
-    (found,) = targets(seen, by_workload(seen.pods)).targets
-    return found
+    (scale_target,) = targets(seen, pods_by_workload(seen.pods)).targets
+    return scale_target
 
 
 PODS = {
@@ -73,8 +73,8 @@ async def test_values_are_thousandths_in_the_order_of_the_metrics() -> None:
     api.objects[f"{ROOT}/deployments.apps/inference/queue"] = items(("inference", "7"))
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/team/s0-gpu"
     api.objects[path] = items(("", "1"), ("", "2"))
-    found = await MetricValues(api).read([target(PODS, OBJECT, EXTERNAL)], 5)
-    assert found == {REF: ({"a": 90_000, "b": 12_500}, 7000, (1000, 2000))}
+    values = await MetricValues(api).read([target(PODS, OBJECT, EXTERNAL)], 5)
+    assert values == {REF: ({"a": 90_000, "b": 12_500}, 7000, (1000, 2000))}
 
 
 async def test_a_request_without_an_answer_is_missing_and_counted() -> None:
@@ -117,8 +117,8 @@ async def test_an_invalid_selector_affects_only_its_metric(row: dict[str, Any]) 
 async def test_namespaces_without_an_answer_are_absent() -> None:
     api = FakeApi()
     api.objects[f"{ROOT}/pods/%2A/gpu_utilization"] = items(("a", "0"))
-    found = await MetricValues(api).pods(["team", "other"], "gpu_utilization", 5)
-    assert found == {"team": {"a": 0.0}}
+    values = await MetricValues(api).pods(["team", "other"], "gpu_utilization", 5)
+    assert values == {"team": {"a": 0.0}}
 
 
 async def test_reading_pods_ends_at_the_timeout() -> None:

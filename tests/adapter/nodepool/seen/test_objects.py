@@ -51,9 +51,9 @@ def test_node_amounts_are_thousandths_and_temporary_taints_are_left_out() -> Non
         {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
     ]
-    found = node("a", {"cpu": "3920m", GPU: "2"}, taints=taints)
-    assert found.allocatable == {"cpu": 3920, GPU: 2000}
-    assert found.taints == (Taint("sku", "gpu", "NoSchedule"),)
+    seen_node = node("a", {"cpu": "3920m", GPU: "2"}, taints=taints)
+    assert seen_node.allocatable == {"cpu": 3920, GPU: 2000}
+    assert seen_node.taints == (Taint("sku", "gpu", "NoSchedule"),)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_cordoned_or_unready_node_is_not_healthy(
     ],
 )
 def test_a_node_with_a_passing_taint_takes_no_pods_and_the_next_node_lacks_it(key: str) -> None:
-    found = node("a", taints=[{"key": key, "effect": "NoSchedule"}])
-    assert (found.healthy, found.taints) == (False, ())
+    seen_node = node("a", taints=[{"key": key, "effect": "NoSchedule"}])
+    assert (seen_node.healthy, seen_node.taints) == (False, ())
     soft = node("a", taints=[{"key": key, "effect": "PreferNoSchedule"}])
     assert soft.healthy, "the scheduler only avoids it"
 
@@ -91,13 +91,13 @@ def test_accelerator_labels_are_those_of_the_three_clouds() -> None:
 
 
 def test_a_pod_belongs_to_its_replicaset_and_its_deployment() -> None:
-    found = pod("inference-abc-1", on="a")
-    assert found.workloads == (
+    member = pod("inference-abc-1", on="a")
+    assert member.workloads == (
         Workload(REPLICASETS, "inference-abc"),
         Workload(DEPLOYMENTS, "inference"),
     )
-    assert (found.node, found.ready, found.daemon, found.headroom) == ("a", True, False, False)
-    assert dict(found.shape.requests)[GPU] == 1000
+    assert (member.node, member.ready, member.daemon, member.headroom) == ("a", True, False, False)
+    assert dict(member.shape.requests)[GPU] == 1000
 
 
 def test_pods_of_daemonsets_and_placeholders_are_recognised() -> None:
@@ -109,7 +109,7 @@ def test_pods_of_daemonsets_and_placeholders_are_recognised() -> None:
 
 def test_the_writer_of_a_deletion_cost_comes_from_managed_fields() -> None:
     fields: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{names.DELETION_COST}": {}}}}
-    found = pod(
+    seen_pod = pod(
         "a",
         annotations={names.DELETION_COST: "100"},
         managedFields=[
@@ -117,7 +117,7 @@ def test_the_writer_of_a_deletion_cost_comes_from_managed_fields() -> None:
             {"manager": "karpenter", "fieldsV1": fields},
         ],
     )
-    assert (found.deletion_cost, found.cost_writer) == ("100", "karpenter")
+    assert (seen_pod.deletion_cost, seen_pod.cost_writer) == ("100", "karpenter")
     assert pod("a").deletion_cost is None
 
 
@@ -133,10 +133,10 @@ def test_pods_of_one_workload_share_equal_objects() -> None:
 
 
 def test_a_deployment_has_replicas_selector_and_shape() -> None:
-    found = deployment(3, priorityClassName="high")
-    assert (found.replicas, found.selector, found.priority_class) == (3, "app=inference", "high")
-    assert found.shape is not None
-    assert dict(found.shape.requests)[GPU] == 1000
+    scaled = deployment(3, priorityClassName="high")
+    assert (scaled.replicas, scaled.selector, scaled.priority_class) == (3, "app=inference", "high")
+    assert scaled.shape is not None
+    assert dict(scaled.shape.requests)[GPU] == 1000
 
 
 def test_a_deployment_with_an_impossible_amount_is_left_out() -> None:
@@ -150,22 +150,22 @@ def test_replicasets_of_deployments_are_not_watched() -> None:
 
 def test_an_hpa_has_a_target_and_the_readable_metrics() -> None:
     average = {"type": "AverageValue", "averageValue": "50"}
-    found = hpa(
+    scaler = hpa(
         [
             {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}},
             {"type": "Pods", "pods": {"metric": {"name": "gpu_utilization"}, "target": average}},
         ]
     )
-    assert found.target == Workload(DEPLOYMENTS, "inference")
-    assert found.readable is not None
-    assert [metric.name for metric in found.readable.spec.metrics] == ["gpu_utilization"]
+    assert scaler.target == Workload(DEPLOYMENTS, "inference")
+    assert scaler.readable is not None
+    assert [metric.name for metric in scaler.readable.spec.metrics] == ["gpu_utilization"]
 
 
 def test_an_hpa_with_only_cpu_has_a_problem() -> None:
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
-    found = hpa([{"type": "Resource", "resource": cpu}])
-    assert found.readable is None
-    assert found.problem
+    scaler = hpa([{"type": "Resource", "resource": cpu}])
+    assert scaler.readable is None
+    assert scaler.problem
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_an_hpa_with_only_cpu_has_a_problem() -> None:
 def test_the_floor_is_an_annotation_of_the_hpa(
     annotation: str | None, floor: int | None, problem: str
 ) -> None:
-    found = hpa(annotations={names.FLOOR: annotation} if annotation else {})
-    assert found.floor == floor
-    assert problem in found.problem
+    scaler = hpa(annotations={names.FLOOR: annotation} if annotation else {})
+    assert scaler.floor == floor
+    assert problem in scaler.problem
 
 
 def test_an_hpa_of_keda_is_recognised_by_its_label() -> None:

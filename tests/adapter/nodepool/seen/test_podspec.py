@@ -225,8 +225,8 @@ shapes = st.builds(
     Shape,
     requests=st.dictionaries(
         st.sampled_from(("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")), amounts
-    ).map(lambda found: tuple(sorted((found | {"pods": 1000}).items()))),
-    node_selector=st.dictionaries(names, names).map(lambda found: tuple(sorted(found.items()))),
+    ).map(lambda requests: tuple(sorted((requests | {"pods": 1000}).items()))),
+    node_selector=st.dictionaries(names, names).map(lambda labels: tuple(sorted(labels.items()))),
     tolerations=st.sets(
         st.builds(
             Toleration,
@@ -235,8 +235,8 @@ shapes = st.builds(
             st.sampled_from(("", "gpu")),
             st.sampled_from(("", "NoSchedule", "NoExecute")),
         )
-    ).map(lambda found: tuple(sorted(found))),
-    claims=st.lists(names, max_size=2).map(lambda found: tuple(sorted(found))),
+    ).map(lambda tolerations: tuple(sorted(tolerations))),
+    claims=st.lists(names, max_size=2).map(lambda claims: tuple(sorted(claims))),
     claim_devices=st.none(),
     runtime_class=st.sampled_from(("", "nvidia")),
 )

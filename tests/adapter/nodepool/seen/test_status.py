@@ -49,9 +49,9 @@ def test_a_back_off_lasts_five_minutes_or_as_long_as_the_status_shows_it(
     ids=["plain text", "no YAML", "another document", "empty"],
 )
 def test_an_invalid_status_is_a_problem_without_groups(document: str, words: str) -> None:
-    found = parse(document)
-    assert found.groups == ()
-    assert words in found.problem
+    status = parse(document)
+    assert status.groups == ()
+    assert words in status.problem
 
 
 def test_an_initializing_autoscaler_has_no_groups() -> None:

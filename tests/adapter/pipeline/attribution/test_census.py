@@ -89,8 +89,8 @@ def test_an_exporter_without_sharing_does_not_override_another() -> None:
 
 def test_a_node_that_left_a_page_has_no_sharing_any_more() -> None:
     lab = World(*PAIR)
-    there, gone = 'node="n"', 200.0
-    lab.scrape(COPIES.replace("}", f",{there}}}"), 100.0)
+    node_label, gone = 'node="n"', 200.0
+    lab.scrape(COPIES.replace("}", f",{node_label}}}"), 100.0)
     assert lab.store.sharing_nodes["rows"] == 1
     for time in (gone, gone + 100.0):
         lab.scrape(row(UTIL, 5, uuid="GPU-1", more='node="m"'), time)

@@ -87,9 +87,9 @@ def test_a_sum_is_as_old_as_its_oldest_part_and_names_no_single_container() -> N
     lab = world("p")
     lab.scrape(own(UTIL, 30, "p", "a") + own(UTIL, 40, "p", "b"), 100.0, node="n")
     lab.scrape(own(UTIL, 50, "p", "b"), 105.0, node="n")
-    found = reading(lab.read("p", BUSY, 105.0))
-    assert (found.value, found.time) == (75.0, 100.0)
-    assert "container" not in found.devices[0].labels
+    answer = reading(lab.read("p", BUSY, 105.0))
+    assert (answer.value, answer.time) == (75.0, 100.0)
+    assert "container" not in answer.devices[0].labels
     assert lab.value("p", BUSY, 165.0) == 45.0
 
 

@@ -112,8 +112,8 @@ def test_a_server_described_by_samples_of_two_clusters_has_no_value() -> None:
     world = World(make_pod("llm", gpus={}))
     engine = Prometheus(world.catalog, honor=False)
     for cluster in ("east", "west"):
-        at = {"instance": "10.0.0.7:8000", "pod": "llm", "namespace": "ml", "cluster": cluster}
-        engine.scrape('vllm:num_requests_waiting{engine="0",model_name="m"} 3\n', 100.0, at)
+        target = {"instance": "10.0.0.7:8000", "pod": "llm", "namespace": "ml", "cluster": cluster}
+        engine.scrape('vllm:num_requests_waiting{engine="0",model_name="m"} 3\n', 100.0, target)
     engine.answer(world, 100.0)
     assert world.value("llm", "inference_requests_waiting", 100.0) == "several_clusters"
 

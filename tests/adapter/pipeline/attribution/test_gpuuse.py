@@ -45,9 +45,9 @@ HELD = [
 def test_a_pod_holds_its_share_of_whole_gpus(
     gpus: dict[str, int], labels: Mapping[str, str], held: float
 ) -> None:
-    found = held_gpus(make_pod("p", gpus=gpus), facts(labels))
-    assert found is not None
-    assert found.gpus == pytest.approx(held)
+    share = held_gpus(make_pod("p", gpus=gpus), facts(labels))
+    assert share is not None
+    assert share.gpus == pytest.approx(held)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_sum_over_containers_is_not_a_share() -> None:
 def use(world: World, name: str, labels: Mapping[str, str]) -> tuple[float, ...] | None:
     pod = world.index.get("ml", name)
     assert pod is not None
-    found = gpu_use(pod, facts(labels), world.read(name, "gpu_utilization", T0))
-    return None if found is None else tuple(round(part, 6) for part in found)
+    parts = gpu_use(pod, facts(labels), world.read(name, "gpu_utilization", T0))
+    return None if parts is None else tuple(round(part, 6) for part in parts)
 
 
 def test_a_gpu_is_used_as_far_as_it_is_busy() -> None:
@@ -116,8 +116,8 @@ def test_four_pods_of_one_gpu_use_together_what_it_is_busy(
     world = World(*pods, nodes={"n": SLICED}, sharing=SharingOptions(policy=policy))
     for second, name in enumerate(names):  # the page names one of them at a time
         world.scrape(row(UTIL, 80, name), T0 - 3 + second, node="n")
-    found = [use(world, name, SLICED) for name in names]
-    assert found == [(used, 0.05, 0.0)] * 4
+    uses = [use(world, name, SLICED) for name in names]
+    assert uses == [(used, 0.05, 0.0)] * 4
 
 
 def test_use_beyond_the_part_that_a_pod_holds_is_not_counted() -> None:

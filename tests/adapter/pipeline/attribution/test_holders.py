@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.pipeline.attribution.policy import SharingOptions, SharingPolicy
 from adapter.pipeline.cluster.nodes import Node
 from adapter.pipeline.cluster.pod import Owner

@@ -75,9 +75,9 @@ def test_a_sample_without_a_node_waits_for_one_with_a_node(first: str) -> None:
     for node in sorted(pages, key=lambda node: node != first):
         world.scrape(pages[node], 100.0, origin=node)
     db = make_pod("db-0", node=NEW)
-    found = world.store.snapshot.pod(db, UTIL, EVERYTHING, 100.0)
+    answer = world.store.snapshot.pod(db, UTIL, EVERYTHING, 100.0)
     assert world.value("db-0", UTIL, 100.0) == 11.0
-    assert [item.reason for item in found.left_out] == ["sample_without_node"]
+    assert [item.reason for item in answer.left_out] == ["sample_without_node"]
 
 
 def test_a_sample_without_a_node_waits_even_if_no_other_sample_names_the_pod_yet() -> None:

@@ -56,10 +56,10 @@ def test_a_rejected_sample_leaves_the_pod_without_a_value(
     policy: SharingPolicy, page: str, metric: str, reason: str
 ) -> None:
     world = cluster(policy, page, page)
-    found = world.read("a", metric, 106.0)
-    assert isinstance(found, Absence)
-    assert found.reason == NO_VALUE
-    assert f"was left out as {reason}" in found.detail
+    absence = world.read("a", metric, 106.0)
+    assert isinstance(absence, Absence)
+    assert absence.reason == NO_VALUE
+    assert f"was left out as {reason}" in absence.detail
     assert isinstance(world.value("b", metric, 106.0), float)
 
 
@@ -91,8 +91,8 @@ def test_another_exporters_value_of_the_device_does_not_replace_it() -> None:
 def test_limits_of_containers_are_not_the_memory_of_a_node() -> None:
     world = cluster(SharingPolicy.COPY, monitor())
     metrics = ("total_bytes", "headroom_bytes", "utilization")
-    found = {said(world.node("n", f"gpu_memory_{name}", 101.0)) for name in metrics}
-    assert found == {"metric_not_exported"}
+    reasons = {said(world.node("n", f"gpu_memory_{name}", 101.0)) for name in metrics}
+    assert reasons == {"metric_not_exported"}
     assert said(world.node("n", "gpu_memory_used_bytes", 101.0)) == 9 * GIB
 
 

@@ -20,9 +20,9 @@ def absent(page: str, *, time: float = T) -> Absence:
     world = World(make_pod("p", node="n1"), make_pod("q", node="n1"))
     for now in (T - 5, T):
         world.scrape(page, now, node="n1", pod=("gpu", "dcgm-1"))
-    found = world.read("p", "gpu_utilization", time)
-    assert isinstance(found, Absence)
-    return found
+    absence = world.read("p", "gpu_utilization", time)
+    assert isinstance(absence, Absence)
+    return absence
 
 
 def line(labels: str, value: str = "87") -> str:
@@ -38,9 +38,9 @@ def line(labels: str, value: str = "87") -> str:
     ],
 )
 def test_samples_that_name_the_pod_and_no_device_are_its_reason(labels: str, reason: str) -> None:
-    found = absent(line(labels))
-    assert (found.reason, found.detail) == ("samples_rejected", f"{reason} on http://exporter")
-    assert found.exporter == ("gpu", "dcgm-1")
+    absence = absent(line(labels))
+    assert (absence.reason, absence.detail) == ("samples_rejected", f"{reason} on http://exporter")
+    assert absence.exporter == ("gpu", "dcgm-1")
 
 
 def test_samples_of_another_pod_are_not_the_reason() -> None:
@@ -58,15 +58,15 @@ def test_samples_of_another_pod_are_not_the_reason() -> None:
     ],
 )
 def test_a_number_that_was_left_out_is_named_with_its_reason(value: str, said: str) -> None:
-    found = absent(row(UTIL, value, "p"))
-    assert (found.reason, found.detail) == ("no_value", f"GPU-0; {said}")
+    absence = absent(row(UTIL, value, "p"))
+    assert (absence.reason, absence.detail) == ("no_value", f"GPU-0; {said}")
     beside = absent(row(UTIL, value, "p") + row("DCGM_FI_DEV_GPU_TEMP", 40, "p"))
-    assert (beside.reason, beside.detail) == (found.reason, found.detail)
+    assert (beside.reason, beside.detail) == (absence.reason, absence.detail)
 
 
 def test_a_number_of_another_metric_is_not_the_reason() -> None:
-    found = absent(row("DCGM_FI_DEV_GPU_TEMP", "N/A", "p") + row(UTIL, "NaN", "p"))
-    assert found.detail == f"GPU-0; {UTIL} was left out as not_finite"
+    absence = absent(row("DCGM_FI_DEV_GPU_TEMP", "N/A", "p") + row(UTIL, "NaN", "p"))
+    assert absence.detail == f"GPU-0; {UTIL} was left out as not_finite"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_number_of_another_metric_is_not_the_reason() -> None:
     [(79, "XID 79 (GPU has fallen off the bus)"), (13, "XID 13"), (0, "")],
 )
 def test_an_xid_error_of_the_device_is_named(code: int, said: str) -> None:
-    found = absent(row("DCGM_FI_DEV_XID_ERRORS", code, "p") + row("DCGM_FI_DEV_GPU_TEMP", 1, "p"))
-    assert found.reason == "metric_not_exported"
-    assert found.detail.endswith(f"device GPU-0 reports {said}" if said else "GPU-0")
+    absence = absent(row("DCGM_FI_DEV_XID_ERRORS", code, "p") + row("DCGM_FI_DEV_GPU_TEMP", 1, "p"))
+    assert absence.reason == "metric_not_exported"
+    assert absence.detail.endswith(f"device GPU-0 reports {said}" if said else "GPU-0")
 
 
 def test_an_xid_error_explains_nothing_beside_a_value() -> None:
@@ -90,9 +90,9 @@ def test_a_reject_that_is_past_the_age_limit_explains_nothing() -> None:
     world.scrape(row(UTIL, "N/A", "p") + row("DCGM_FI_DEV_GPU_TEMP", 40, "p"), T, node="n1")
     later = T + 2 * world.options.oldest
     world.scrape(row("DCGM_FI_DEV_GPU_TEMP", 40, "p"), later, node="n1")
-    found = world.read("p", "gpu_utilization", later)
-    assert isinstance(found, Absence)
-    assert "bad_value" not in found.detail
+    absence = world.read("p", "gpu_utilization", later)
+    assert isinstance(absence, Absence)
+    assert "bad_value" not in absence.detail
 
 
 def test_lines_without_a_number_are_counted_once() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.expectedpods import expected_pods
 from adapter.answers.api.provider import GpuMetricsProvider
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.servers import Servers
@@ -50,16 +50,16 @@ def test_a_sum_needs_every_pod_that_should_serve_a_page(
 ) -> None:
     world = World(*pods)
     serve(world, VLLM, pod=("ml", "a"))
-    found = at_once(expected_pods(pods, CATALOG.metrics[WAITING], world.store.snapshot))
-    assert [pod.ref.name for pod in found] == expected
+    needed = at_once(expected_pods(pods, CATALOG.metrics[WAITING], world.store.snapshot))
+    assert [pod.ref.name for pod in needed] == expected
 
 
 def test_a_device_metric_needs_only_pods_with_devices() -> None:
     world = World(A, make_pod("gpu"))
-    found = at_once(
+    needed = at_once(
         expected_pods((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
     )
-    assert [pod.ref for pod in found] == [PodRef("ml", "gpu")]
+    assert [pod.ref for pod in needed] == [PodRef("ml", "gpu")]
 
 
 def objects_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider]:
@@ -135,8 +135,8 @@ def test_a_pod_of_the_same_name_without_a_page_is_not_expected() -> None:
 def test_server_data_is_bounded_by_the_number_of_living_pods() -> None:
     index = PodIndex()
     servers = Servers(index)
-    for at in range(5_000):
-        pod = make_pod(f"pod-{at}", uid=f"uid-{at}")
+    for number in range(5_000):
+        pod = make_pod(f"pod-{number}", uid=f"uid-{number}")
         index.replace([pod])
         servers.note([pod.ref])
         assert pod.ref in servers

@@ -9,7 +9,7 @@ from adapter.pipeline.cluster.pod import ContainerPort
 from adapter.pipeline.devices.readpages import PageState
 from adapter.pipeline.devices.serveraddress import ServerAddress, address
 from tests.adapter.pipeline.attribution.serverscene import WAITING, T, store
-from tests.adapter.pipeline.attribution.test_unnamed import Pages
+from tests.adapter.pipeline.attribution.test_unnamedpods import Pages
 from tests.adapter.world import World, make_pod, row
 
 LLM = make_pod("llm", gpus={}, ip="192.0.2.4")
@@ -85,8 +85,8 @@ def test_the_next_page_of_a_server_does_not_end_an_exporter_that_is_gone() -> No
 
 
 def test_the_name_and_the_number_of_a_port_are_one_server() -> None:
-    named = (ContainerPort("metrics", 8000), ContainerPort("other", 8001))
-    world = World(LLM.replace(ports=named))
+    ports = (ContainerPort("metrics", 8000), ContainerPort("other", 8001))
+    world = World(LLM.replace(ports=ports))
     stored(world, 7, "192.0.2.4:8000")
     stored(world, 7, "llm:metrics")
     assert world.value("llm", WAITING, T) == 7.0
@@ -197,9 +197,9 @@ def test_a_sum_over_ports_is_absent_while_one_of_the_pages_is_missing() -> None:
         PageState("http://192.0.2.4:8001/metrics", LLM.ref, 0.0, "cannot connect"),
     )
     world.scrape(queue(7), T, origin=URL, pod=("ml", "llm"), serves=True)
-    found = world.read("llm", WAITING, T)
-    assert isinstance(found, Absence)
-    assert (found.reason, found.detail) == (
+    absence = world.read("llm", WAITING, T)
+    assert isinstance(absence, Absence)
+    assert (absence.reason, absence.detail) == (
         "server_down",
         "http://192.0.2.4:8001/metrics has never answered: cannot connect",
     )
@@ -209,9 +209,9 @@ def test_a_page_without_a_known_series_is_not_down() -> None:
     error = "the page has no series that the catalogue contains; it looks like Ollama"
     world = pages(PageState(URL, LLM.ref, 0.0, error, unknown=True))
     world.scrape("", T, origin="another")
-    found = world.read("llm", WAITING, T)
-    assert isinstance(found, Absence)
-    assert (found.reason, found.detail) == ("server_page_unknown", f"{URL} answers: {error}")
+    absence = world.read("llm", WAITING, T)
+    assert isinstance(absence, Absence)
+    assert (absence.reason, absence.detail) == ("server_page_unknown", f"{URL} answers: {error}")
 
 
 OWN = {

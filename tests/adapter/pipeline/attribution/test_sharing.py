@@ -70,9 +70,9 @@ def test_a_time_sliced_device_is_known_by(case: Sliced) -> None:
     lab = world(on_node("p", case.gpus), on_node("q", case.gpus), labels=case.labels)
     lab.scrape(row(UTIL, 71, "q"), 100.0, node="n")
     for name in "pq":
-        found = reading(lab.read(name, UTIL, 100.0, "sharing=shared,attribution=copied"))
-        (device,) = found.devices
-        assert (found.value, device.evidence, device.sharers) == (71.0, case.evidence, 2)
+        answer = reading(lab.read(name, UTIL, 100.0, "sharing=shared,attribution=copied"))
+        (device,) = answer.devices
+        assert (answer.value, device.evidence, device.sharers) == (71.0, case.evidence, 2)
 
 
 def test_node_labels_can_rule_out_sharing() -> None:
@@ -93,9 +93,9 @@ def flapping(*pods: Pod, sharing: SharingOptions | None = None) -> World:
 def test_samples_that_alternate_between_living_pods_show_a_shared_device() -> None:
     lab = flapping(on_node("p"), on_node("q"))
     for name in "pq":
-        found = reading(lab.read(name, UTIL, 115.0))
-        assert (found.value, found.time) == (25.0, 115.0)
-        assert found.devices[0].evidence == "flapping_samples"
+        answer = reading(lab.read(name, UTIL, 115.0))
+        assert (answer.value, answer.time) == (25.0, 115.0)
+        assert answer.devices[0].evidence == "flapping_samples"
     assert lab.store.sharing_nodes["flapping_samples"] == 1
 
 
@@ -156,7 +156,7 @@ def test_two_pages_of_a_flapping_device_serve_both_pods() -> None:
     for i, page in enumerate(("4.5-time-sliced", "4.5-time-sliced-next")):
         lab.scrape(own_page(f"dcgm/{page}.prom"), 100.0 + 5 * i, node="slice-1")
     answers = [reading(lab.read(n, UTIL, 105.0, namespace="nlp")) for n in names]
-    assert [found.value for found in answers] == [68.0, 68.0]
+    assert [answer.value for answer in answers] == [68.0, 68.0]
 
 
 def test_a_change_of_sharers_invalidates_answers() -> None:
@@ -258,8 +258,8 @@ def test_splits_sum_to_the_devices_value(
     value: float, memory: list[int], policy: SharingPolicy
 ) -> None:
     names = [f"p{i}" for i in range(len(memory))]
-    asked = [{**GPU, "nvidia.com/gpumem": amount} for amount in memory]
-    pods = [on_node(name, gpus) for name, gpus in zip(names, asked, strict=True)]
+    requests = [{**GPU, "nvidia.com/gpumem": amount} for amount in memory]
+    pods = [on_node(name, gpus) for name, gpus in zip(names, requests, strict=True)]
     lab = world(*pods, labels=SLICED, sharing=SharingOptions(policy))
     lab.scrape(row(UTIL, f"{value:f}", names[0]), 100.0, node="n")
     parts = [reading(lab.read(name, UTIL, 100.0)).value for name in names]

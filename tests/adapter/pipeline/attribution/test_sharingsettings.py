@@ -59,8 +59,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_invalid_setting_is_refused_by_its_key(name: str) -> None:
-    text, said = REFUSED[name]
-    with pytest.raises(ValidationError, match=said):
+    text, message = REFUSED[name]
+    with pytest.raises(ValidationError, match=message):
         options(text)
 
 

@@ -58,8 +58,8 @@ def test_a_server_that_names_another_pods_gpu_does_not_change_its_value() -> Non
     world = World(make_pod("victim", node="n1"), make_pod("llm", node="n1"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "victim"), T, node="n1")
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 1\n', T + 1)
-    found = reading(world.read("victim", "gpu_utilization", T + 1))
-    assert (found.value, found.devices[0].labels["sharing"]) == (70.0, "exclusive")
+    answer = reading(world.read("victim", "gpu_utilization", T + 1))
+    assert (answer.value, answer.devices[0].labels["sharing"]) == (70.0, "exclusive")
     snapshot = world.store.snapshot
     (node,) = snapshot.nodes()
     assert reading(snapshot.node(node, "gpu_utilization", EVERYTHING, T + 1)).value == 70.0
@@ -68,8 +68,8 @@ def test_a_server_that_names_another_pods_gpu_does_not_change_its_value() -> Non
 def test_the_value_of_a_shared_gpu_from_triton_is_copied_to_all_pods() -> None:
     world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}))
     serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
-    found = reading(world.read("llm", "gpu_utilization", T))
-    assert (found.value, found.devices[0].attribution.value) == (20.0, "copied")
+    answer = reading(world.read("llm", "gpu_utilization", T))
+    assert (answer.value, answer.devices[0].attribution.value) == (20.0, "copied")
 
 
 @pytest.mark.parametrize(

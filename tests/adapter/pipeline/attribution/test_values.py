@@ -260,10 +260,10 @@ def test_a_reading_is_as_old_as_its_oldest_device_and_ends_at_the_age_limit() ->
     world = World(make_pod("p", gpus={"nvidia.com/gpu": 2}))
     world.scrape(row(UTIL, 10, "p") + row(UTIL, 30, "p", uuid="GPU-1"), 100.0)
     world.scrape(row(UTIL, 10, "p") + row(UTIL, "NaN", "p", uuid="GPU-1"), 120.0)
-    found = reading(world.read("p", UTIL, 130.0))
-    assert (found.time, found.expires, found.partial) == (100.0, 165.0, False)
-    found = reading(world.read("p", UTIL, 165.0))
-    assert (found.value, found.time, found.partial) == (10.0, 120.0, True)
+    answer = reading(world.read("p", UTIL, 130.0))
+    assert (answer.time, answer.expires, answer.partial) == (100.0, 165.0, False)
+    answer = reading(world.read("p", UTIL, 165.0))
+    assert (answer.value, answer.time, answer.partial) == (10.0, 120.0, True)
     assert world.value("p", UTIL, 185.0) == "stale"
 
 

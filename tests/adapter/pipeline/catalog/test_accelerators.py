@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.pipeline.cluster.pod import ContainerPort
-from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, selected
+from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, select_exporters
 from tests.adapter.world import World, make_pod
 
 
@@ -41,7 +41,7 @@ def test_volcanos_monitor_is_found_at_its_port() -> None:
     labels = {"name": "volcano-device-plugin"}
     containers = ("volcano-device-plugin", "monitor")
     pod = make_pod("x", gpus={}, labels=labels, containers=containers, node="n", ip="10.0.0.1")
-    (target,) = selected([pod], DISCOVERY_RULES).values()
+    (target,) = select_exporters([pod], DISCOVERY_RULES).values()
     assert (target.rule, target.url) == ("volcano-vgpu", "http://10.0.0.1:9394/metrics")
 
 

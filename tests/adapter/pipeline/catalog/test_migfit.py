@@ -40,14 +40,14 @@ def test_a_metric_of_whole_devices_has_one_of_the_same_meaning(
 @pytest.mark.parametrize("name", CATALOG.metrics)
 def test_what_takes_the_place_of_a_metric_exists_for_instances(name: str) -> None:
     metric = CATALOG.metrics[name]
-    asked = AskedTarget(
+    target = AskedTarget(
         name, metric.unit, metric.load, "mean", "AverageValue", Decimal(1), metric.high, on_mig=True
     )
-    found = [row for row in misfits(asked, averaged=True) if row.kind is MisfitKind.MIG]
-    assert bool(found) is (instead_on_mig(name) is not None)
-    for row in found:
+    rows = [row for row in misfits(target, averaged=True) if row.kind is MisfitKind.MIG]
+    assert bool(rows) is (instead_on_mig(name) is not None)
+    for row in rows:
         assert metric.scope is Scope.DEVICE
         assert instead_on_mig(row.metric) is None
         assert f"{name} does not exist for MIG instances" in row.text
-    whole = misfits(asked._replace(on_mig=False), averaged=True)
+    whole = misfits(target._replace(on_mig=False), averaged=True)
     assert [row for row in whole if row.kind is MisfitKind.MIG] == []

@@ -63,7 +63,7 @@ def test_doctor_explain_and_the_scaler_suggest_the_same(name: str, tmp_path: Pat
     with api_server(tmp_path) as (server, kubeconfig):
         world.serve(server)
         server.answers["/apis/custom.metrics.k8s.io/v1beta2"] = {
-            "resources": [{"name": f"pods/{each}"} for each in SERVED]
+            "resources": [{"name": f"pods/{metric_name}"} for metric_name in SERVED]
         }
         ended = invoke(
             "explain", "hpa", "llm", "-n", NS, "-o", "json", "--kubeconfig", str(kubeconfig)

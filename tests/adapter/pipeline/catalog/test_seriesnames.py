@@ -89,6 +89,6 @@ def test_no_derived_name_is_a_name_of_another_field() -> None:
         if not field.series:
             for spelling in _spellings(field):
                 fields.setdefault(spelling.series, set()).add(field.name)
-    assert {name: found for name, found in fields.items() if len(found) > 1} == {}
+    assert {name: names for name, names in fields.items() if len(names) > 1} == {}
     labelled = {field.series for field in FIELDS if field.where}
     assert not labelled & fields.keys()

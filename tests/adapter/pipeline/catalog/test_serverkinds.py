@@ -66,9 +66,9 @@ IMAGES = {
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_an_image_is_of_a_kind(image: str) -> None:
-    named = {id(kind): name for name, kind in KINDS.items()}
-    found = kind_of_image(image)
-    assert (named[id(found)] if found else None) == IMAGES[image]
+    names = {id(kind): name for name, kind in KINDS.items()}
+    image_kind = kind_of_image(image)
+    assert (names[id(image_kind)] if image_kind else None) == IMAGES[image]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -83,15 +83,15 @@ def test_a_kind_has_everything_that_follows_from_its_declaration(name: str) -> N
     for field in kind.fields:
         assert catalog.fields[field.name] is field
         assert field.group == ("gateways" if kind.gateway else "servers")
-    read = {each for formulas in kind.formulas.values() for f in formulas for each in f.fields}
+    read = {key for formulas in kind.formulas.values() for f in formulas for key in f.fields}
     assert read <= set(catalog.fields)
     for metric, formulas in kind.formulas.items():
         assert set(formulas) <= set(catalog.metrics[metric].formulas)
     for measure in kind.measures:
         assert catalog.fields[measure.field.name] is measure.field
-        named = [metric for metric in catalog.on_demand if metric.startswith(measure.metric)]
-        assert named, measure.metric
-        assert all(measure.formula in catalog.metrics[metric].formulas for metric in named)
+        metrics = [metric for metric in catalog.on_demand if metric.startswith(measure.metric)]
+        assert metrics, measure.metric
+        assert all(measure.formula in catalog.metrics[metric].formulas for metric in metrics)
     assert (name in PRESETS) is not kind.gateway
 
 
@@ -127,9 +127,9 @@ LOOKS = {
 
 @pytest.mark.parametrize("page", LOOKS)
 def test_a_page_that_is_not_read_is_named_by_its_series(page: str) -> None:
-    said = looks_like(series_names(page.encode()))
-    assert said.startswith(LOOKS[page])
-    assert bool(said) is bool(LOOKS[page])
+    program = looks_like(series_names(page.encode()))
+    assert program.startswith(LOOKS[page])
+    assert bool(program) is bool(LOOKS[page])
 
 
 SPELT = {

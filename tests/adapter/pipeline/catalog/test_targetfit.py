@@ -11,7 +11,7 @@ from adapter.hpa import quantity
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.pipeline.catalog.requestwindow import Latency
-from adapter.pipeline.catalog.servermeasures import of_gateway
+from adapter.pipeline.catalog.servermeasures import gateway_metric
 from adapter.pipeline.catalog.targetfit import (
     AVERAGE,
     VALUE,
@@ -84,9 +84,9 @@ def test_a_sum_needs_averagevalue_and_a_level_needs_value(
 
 
 def test_every_aggregate_has_a_form() -> None:
-    for each in Aggregate:
-        form = form_of("External", Combine.MEAN, each.value)
-        fits = VALUE if each is not Aggregate.SUM else AVERAGE
+    for aggregate in Aggregate:
+        form = form_of("External", Combine.MEAN, aggregate.value)
+        fits = VALUE if aggregate is not Aggregate.SUM else AVERAGE
         assert list(misfits(asked("gpu_utilization", form, fits, "70"))) == []
 
 
@@ -174,7 +174,7 @@ ITL = f"{Latency.OUTPUT_TOKEN}_mean"
         (TTFT, "500", "500m"),
         (TTFT, "1", None),
         (TTFT, "100m", None),
-        (of_gateway(TTFT), "800", "800m"),
+        (gateway_metric(TTFT), "800", "800m"),
         (ITL, "1", "100m"),
         (ITL, "50", "50m"),
         (ITL, "50m", None),
@@ -188,22 +188,22 @@ ITL = f"{Latency.OUTPUT_TOKEN}_mean"
 def test_the_target_of_a_latency_is_in_seconds(
     name: str, number: str, better: str | None, averaged: bool
 ) -> None:
-    found = asked(name, "sum", AVERAGE, str(quantity.parse(number)))
-    rows = [(row.kind, row.number) for row in misfits(found, averaged=averaged)]
+    target = asked(name, "sum", AVERAGE, str(quantity.parse(number)))
+    rows = [(row.kind, row.number) for row in misfits(target, averaged=averaged)]
     assert rows == ([(MisfitKind.RANGE, better)] if better else [])
 
 
 @pytest.mark.parametrize("own", [True, False, None])
 def test_a_latency_is_not_an_amount_that_a_target_divides(own: bool | None) -> None:
     """Each replica takes its part of a gateway's queue, and none of its latency."""
-    (row,) = misfits(asked(of_gateway(TTFT), "mean", AVERAGE, "1", own))
+    (row,) = misfits(asked(gateway_metric(TTFT), "mean", AVERAGE, "1", own))
     assert (row.kind, row.type) == (MisfitKind.LEVEL, VALUE)
-    assert list(misfits(asked(of_gateway(TTFT), "mean", VALUE, "1", own))) == []
+    assert list(misfits(asked(gateway_metric(TTFT), "mean", VALUE, "1", own))) == []
 
 
 @pytest.mark.parametrize("kind", [VALUE, AVERAGE])
 def test_a_sum_of_latencies_of_other_pods_means_nothing(kind: str) -> None:
-    (row,) = misfits(asked(of_gateway(TTFT), "sum", kind, "1", own=False))
+    (row,) = misfits(asked(gateway_metric(TTFT), "sum", kind, "1", own=False))
     assert (row.kind, row.aggregate) == (MisfitKind.SUM, "mean")
 
 

@@ -36,8 +36,8 @@ def settled(kind: MetricKind, target: MetricTarget, form: str, work: float) -> s
     state, replicas, seen = HpaState(), 2, []
     for sync in range(200):
         pods = [PodState(f"p{number}") for number in range(replicas)]
-        each = 100 - work / replicas if form == "free" else min(100.0, work / replicas)
-        milli = round(1000 * max(0.0, each))
+        value = 100 - work / replicas if form == "free" else min(100.0, work / replicas)
+        milli = round(1000 * max(0.0, value))
         values: Values
         if kind is MetricKind.PODS:
             values = {pod.name: milli for pod in pods}

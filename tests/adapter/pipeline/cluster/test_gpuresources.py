@@ -7,7 +7,7 @@ import pytest
 from adapter.pipeline.cluster.gpuresources import (
     GpuResources,
     ResourceUnit,
-    known_other,
+    is_known_other,
     unit_of,
     vendor_of,
     whole_devices,
@@ -119,11 +119,11 @@ def test_units_of_shared_devices_do_not_count_as_devices_of_ones_own() -> None:
 
 
 def test_a_device_class_of_a_network_card_is_known() -> None:
-    assert known_other("mlx5-rdma")
-    assert known_other("dranet")
-    assert known_other("compute-domain-daemon.nvidia.com")
-    assert not known_other("gpu.nvidia.com")
-    assert not known_other("one-gpu")
+    assert is_known_other("mlx5-rdma")
+    assert is_known_other("dranet")
+    assert is_known_other("compute-domain-daemon.nvidia.com")
+    assert not is_known_other("gpu.nvidia.com")
+    assert not is_known_other("one-gpu")
 
 
 def test_any_number_of_names_is_answered() -> None:

@@ -52,7 +52,7 @@ def test_an_hpa_without_status_has_no_replicas_yet() -> None:
 
 
 def test_a_long_message_of_a_condition_is_cut() -> None:
-    found = decode(
+    hpa = decode(
         msgspec.json.encode(
             {
                 "metadata": {"name": "a"},
@@ -61,13 +61,13 @@ def test_a_long_message_of_a_condition_is_cut() -> None:
             }
         )
     )
-    assert len(found.conditions[0].message) == 1024
+    assert len(hpa.conditions[0].message) == 1024
 
 
 def test_an_hpa_with_very_many_metrics_keeps_64() -> None:
     metric = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"averageValue": "1"}}}
     condition = {"type": "ScalingActive", "status": "True"}
-    found = decode(
+    hpa = decode(
         msgspec.json.encode(
             {
                 "metadata": {"name": "a"},
@@ -80,7 +80,7 @@ def test_an_hpa_with_very_many_metrics_keeps_64() -> None:
             }
         )
     )
-    assert (len(found.metrics), len(found.conditions)) == (64, 64)
+    assert (len(hpa.metrics), len(hpa.conditions)) == (64, 64)
 
 
 def _external(*names: str, current: tuple[str, ...]) -> ShownHpa:
@@ -111,8 +111,8 @@ def _external(*names: str, current: tuple[str, ...]) -> ShownHpa:
 
 
 def test_metrics_of_one_name_have_their_own_current_values() -> None:
-    found = _external("q", "q", "r", current=("q=1", "q=2", "r=3"))
-    assert [metric.current for metric in found.metrics] == ["1", "2", "3"]
+    hpa = _external("q", "q", "r", current=("q=1", "q=2", "r=3"))
+    assert [metric.current for metric in hpa.metrics] == ["1", "2", "3"]
     changed = _external("new", "r", "q", current=("q=1", "q=2", "r=3"))
     assert [metric.current for metric in changed.metrics] == ["", "3", ""]
 
@@ -123,8 +123,8 @@ def test_a_long_name_of_a_metric_is_cut() -> None:
 
 def _decoded(spec: dict[str, object] | None = None, **body: object) -> ShownHpa:
     wanted = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "llm"}}
-    found = {"metadata": {"name": "a"}, "spec": wanted | (spec or {})}
-    return decode(msgspec.json.encode(found | body))
+    manifest = {"metadata": {"name": "a"}, "spec": wanted | (spec or {})}
+    return decode(msgspec.json.encode(manifest | body))
 
 
 def test_what_a_judgement_needs_is_read() -> None:
@@ -146,17 +146,17 @@ def test_what_a_judgement_needs_is_read() -> None:
     }
     up, down = {"tolerance": "50m"}, {"selectPolicy": "Disabled"}
     behavior: dict[str, object] = {"behavior": {"scaleUp": up, "scaleDown": down}}
-    found = _decoded(behavior, metadata=meta, status=status)
-    assert (found.kind, found.created, found.last_scale) == ("Deployment", 100.0, 200.0)
-    assert (found.scaled_object, found.unseen_since) == ("llm", 120.0)
-    assert (found.tolerances, found.never_in, found.never_out) == ((0.1, 0.05), True, False)
-    assert found.conditions[0].since == 300.0
+    hpa = _decoded(behavior, metadata=meta, status=status)
+    assert (hpa.kind, hpa.created, hpa.last_scale) == ("Deployment", 100.0, 200.0)
+    assert (hpa.scaled_object, hpa.unseen_since) == ("llm", 120.0)
+    assert (hpa.tolerances, hpa.never_in, hpa.never_out) == ((0.1, 0.05), True, False)
+    assert hpa.conditions[0].since == 300.0
 
 
 def test_an_api_server_that_counts_no_generations_leaves_nothing_unseen() -> None:
     assert _decoded(metadata={"name": "a", "generation": 4}).unseen_since is None
-    seen = {"observedGeneration": 4}
-    assert _decoded(metadata={"name": "a", "generation": 4}, status=seen).unseen_since is None
+    status = {"observedGeneration": 4}
+    assert _decoded(metadata={"name": "a", "generation": 4}, status=status).unseen_since is None
 
 
 def test_a_current_value_is_that_of_the_targets_type() -> None:
@@ -164,12 +164,12 @@ def test_a_current_value_is_that_of_the_targets_type() -> None:
     current = {"averageUtilization": 12, "averageValue": "250m"}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     now = {"type": "Resource", "resource": {"name": "cpu", "current": current}}
-    found = _decoded({"metrics": [metric]}, status={"currentMetrics": [now]})
-    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m", "AverageValue"),)
+    hpa = _decoded({"metrics": [metric]}, status={"currentMetrics": [now]})
+    assert hpa.metrics == (ShownMetric("Resource", "cpu", "500m", "250m", "AverageValue"),)
     share = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
     lost = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "250m"}}}
-    found = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
-    assert found.metrics[0].current == ""
+    hpa = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
+    assert hpa.metrics[0].current == ""
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_of_very_many_hpas_on_one_workload_the_first_are_returned_and_all_counte
     table = Hpas()
     table.replace([_hpa(f"h{i:04}") for i in range(1000)])
     assert _names(table) == [f"h{i:04}" for i in range(16)]
-    found = table.of("ml", [Workload(DEPLOYMENTS, "llm")])
-    assert (found.total, found.more) == (1000, 984)
+    hpas = table.of("ml", [Workload(DEPLOYMENTS, "llm")])
+    assert (hpas.total, hpas.more) == (1000, 984)
     table.apply(EventType.DELETED, _hpa("h0003"))
     table.apply(EventType.ADDED, _hpa("a"))
     assert _names(table)[:5] == ["a", "h0000", "h0001", "h0002", "h0004"]

@@ -47,7 +47,7 @@ def test_readers_see_every_pod_that_stays_while_all_are_replaced(make_pod: MakeP
     later = [*pods[:-1], make_pod("new", labels={"app": "x"})]
     kept = set(names(pods[:-1]))
     looks = 0
-    for _ in index.replacing(later):
+    for _ in index.replace_in_steps(later):
         looks += 1
         assert kept <= set(names(index.select("default", parse("app=x"))))
     assert looks >= 10
@@ -60,7 +60,7 @@ def test_a_selection_in_steps_is_as_of_its_first_and_is_not_remembered_after_a_c
 ) -> None:
     pods = [make_pod(f"p{number:03}", labels={"app": "x"}) for number in range(300)]
     index = index_of(*pods)
-    work = index.selecting("default", parse("app=x"))
+    work = index.select_in_steps("default", parse("app=x"))
     next(work)
     index.apply(EventType.DELETED, pods[0])
     index.apply(EventType.DELETED, pods[-1])
@@ -285,12 +285,12 @@ def test_the_index_equals_a_plain_list_after_any_history(
             expected = sorted(ref for ref, p in plain.items() if selector.matches(p.labels))
             assert [p.ref for p in index.select(None, selector)] == expected
         for place in ("n1", "n2"):
-            there = sorted(ref for ref, p in plain.items() if p.node == place)
-            assert [p.ref for p in index.on_node(place)] == there
+            bound = sorted(ref for ref, p in plain.items() if p.node == place)
+            assert [p.ref for p in index.on_node(place)] == bound
         for space in ("ns1", "ns2"):
             owned = sorted(r for r, p in plain.items() if p.owner and r.namespace == space)
-            found = index.owned_by(space, GroupResource("statefulsets", "apps"), "s")
-            assert [p.ref for p in found] == owned
+            pods = index.owned_by(space, GroupResource("statefulsets", "apps"), "s")
+            assert [p.ref for p in pods] == owned
 
 
 def test_answers_about_a_node_end_with_a_change_of_its_gpu_pods(make_pod: MakePod) -> None:

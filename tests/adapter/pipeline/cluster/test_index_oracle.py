@@ -95,7 +95,7 @@ def _change(index: PodIndex, oracle: Oracle, what: str, thing: Any) -> None:
         index.apply(EventType.DELETED, thing)
         oracle.pods.pop(thing.ref, None)
     elif what == "list":
-        index.replace([index.known(pod) for pod in thing])
+        index.replace([index.intern(pod) for pod in thing])
         oracle.pods = {pod.ref: pod for pod in thing}
 
 
@@ -164,9 +164,11 @@ def test_postings_that_are_made_while_pods_change_lead_to_all_pods(
     index, oracle = PodIndex(), Oracle()
     _change(index, oracle, "list", pods)
     asked = [
-        index.selecting(space, parse(text)) for space in _SPACES for text in ("a=x", "a=y,b=x")
+        index.select_in_steps(space, parse(text))
+        for space in _SPACES
+        for text in ("a=x", "a=y,b=x")
     ]
-    asked += [index.owning(space, _resource("deployments"), "d") for space in _SPACES]
+    asked += [index.owned_by_in_steps(space, _resource("deployments"), "d") for space in _SPACES]
     for number, (what, thing) in enumerate(operations):
         for work in asked:
             next(work, None)
@@ -184,7 +186,7 @@ def test_a_group_that_goes_or_comes_while_its_posting_is_made_is_posted_as_it_is
     index = PodIndex()
     one, two, three = (make_pod(name, labels={"a": name}) for name in ("x", "y", "z"))
     index.replace([one, two])
-    work = index.selecting(one.namespace, parse("a in (x,y,z)"))
+    work = index.select_in_steps(one.namespace, parse("a in (x,y,z)"))
     next(work)
     index.apply(EventType.DELETED, two)
     index.apply(EventType.ADDED, three)
@@ -197,8 +199,8 @@ def test_a_label_that_goes_and_comes_while_its_posting_is_made_leads_to_its_pods
     index = PodIndex()
     owner = Owner("apps/v1", "StatefulSet", "s")
     index.replace([make_pod("x"), make_pod("y", labels={"a": "b"}, owner=owner)])
-    selecting = index.selecting("ml", parse("a=b"))
-    owning = index.owning("ml", _resource("statefulsets"), "s")
+    selecting = index.select_in_steps("ml", parse("a=b"))
+    owning = index.owned_by_in_steps("ml", _resource("statefulsets"), "s")
     for work in (selecting, owning):
         next(work)
     pod = make_pod("x", labels={"a": "b"}, owner=owner)
@@ -213,7 +215,7 @@ def test_a_label_that_goes_and_comes_while_its_posting_is_made_leads_to_its_pods
 def test_a_namespace_that_goes_and_comes_while_somebody_asks_has_its_new_pods() -> None:
     index = PodIndex()
     index.replace([make_pod("x", labels={"a": "b"}), make_pod("y")])
-    selecting = index.selecting("ml", parse("a=b"))
+    selecting = index.select_in_steps("ml", parse("a=b"))
     next(selecting)
     pod = make_pod("z", labels={"a": "b"})
     index.replace([pod])

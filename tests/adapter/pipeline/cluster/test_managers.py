@@ -197,15 +197,15 @@ SHAPES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_metadata_names_what_writes_an_object_again(shape: str) -> None:
     metadata, expected = SHAPES[shape]
-    found = manager_of({"name": "it", "namespace": "gpu", **metadata})
-    said = "" if found is None else f"{found.tool} ({found.way}): {found.source}"
-    assert said == expected
+    manager = manager_of({"name": "it", "namespace": "gpu", **metadata})
+    text = "" if manager is None else f"{manager.tool} ({manager.way}): {manager.source}"
+    assert text == expected
 
 
 def test_a_chart_is_named_with_its_version() -> None:
-    found = manager_of({"name": "it", **HELM})
-    assert found is not None
-    assert (found.chart, found.version) == ("dcgm-exporter", "4.6.1")
+    manager = manager_of({"name": "it", **HELM})
+    assert manager is not None
+    assert (manager.chart, manager.version) == ("dcgm-exporter", "4.6.1")
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def test_a_chart_is_named_with_its_version() -> None:
 )
 def test_a_chart_label_is_name_and_version(label: str, chart: str, version: str) -> None:
     metadata = helm() | {"labels": {"helm.sh/chart": label}}
-    found = manager_of(metadata)
-    assert found is not None
-    assert (found.chart, found.version) == (chart, version)
+    manager = manager_of(metadata)
+    assert manager is not None
+    assert (manager.chart, manager.version) == (chart, version)
 
 
 def test_the_namespace_is_the_objects_if_its_metadata_lacks_it() -> None:
-    found = manager_of(owner("keda.sh/v1alpha1", "ScaledObject", "llm"), "chat")
-    assert found is not None
-    assert found.source == "ScaledObject llm in namespace chat"
+    manager = manager_of(owner("keda.sh/v1alpha1", "ScaledObject", "llm"), "chat")
+    assert manager is not None
+    assert manager.source == "ScaledObject llm in namespace chat"

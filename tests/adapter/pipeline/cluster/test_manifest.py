@@ -248,7 +248,7 @@ def test_devices_that_the_kubelet_reports_unhealthy_are_kept() -> None:
     status = [
         {"name": "c", "allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": rows}]}
     ]
-    pod = FULL | {"status": {**FULL["status"], "containerStatuses": status}}
-    found = PodDecoder().decode(json.dumps(pod).encode())
-    assert found.unhealthy == ("GPU-b of nvidia.com/gpu",)
+    manifest = FULL | {"status": {**FULL["status"], "containerStatuses": status}}
+    pod = PodDecoder().decode(json.dumps(manifest).encode())
+    assert pod.unhealthy == ("GPU-b of nvidia.com/gpu",)
     assert PodDecoder().decode(json.dumps(FULL).encode()).unhealthy == ()

@@ -78,7 +78,7 @@ class Kept:
 
 def _weigh() -> tuple[int, int]:
     gpuresources.unit_of.cache_clear()
-    gpuresources.known_other.cache_clear()
+    gpuresources.is_known_other.cache_clear()
     gc.collect()
     return len(gc.get_objects()), tracemalloc.get_traced_memory()[0]
 

@@ -92,5 +92,5 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("labels", "says"), CASES.values(), ids=CASES)
 def test_labels_of(labels: dict[str, str], says: dict[str, Any]) -> None:
-    found = facts(labels)
-    assert {name: getattr(found, name) for name in says} == says
+    node_facts = facts(labels)
+    assert {name: getattr(node_facts, name) for name in says} == says

@@ -125,8 +125,8 @@ CLOSED: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("case", CLOSED)
 def test_a_node_says_why_no_pod_can_start(case: str) -> None:
-    found, text = CLOSED[case]
-    assert said(found) == [text]
+    manifest, text = CLOSED[case]
+    assert said(manifest) == [text]
 
 
 def test_a_pod_that_tolerates_a_taint_or_pressure_of_memory_starts() -> None:
@@ -164,9 +164,9 @@ def test_the_pod_that_asks_for_least_decides() -> None:
     small = StartNeeds((TOLERATES_GPU,), 500, 1 << 30)
     assert said(node(), NodeUse(cpu=95_000), POD, small) == []
     # One pod would have the CPU, and the other tolerates the taint: none has both.
-    found = node(taints=("dedicated|ml|NoSchedule",))
+    tainted = node(taints=("dedicated|ml|NoSchedule",))
     ml = POD._replace(tolerations=(Toleration("dedicated", "Exists", "", ""),))
-    assert said(found, NodeUse(cpu=95_000), small, ml) == ["1 CPU left, and GPU pods request 4"]
+    assert said(tainted, NodeUse(cpu=95_000), small, ml) == ["1 CPU left, and GPU pods request 4"]
 
 
 def test_without_any_gpu_pod_the_usual_tolerations_count() -> None:
@@ -186,7 +186,7 @@ def test_a_pod_keeps_what_it_needs_as_the_scheduler_counts_it() -> None:
     def resources(cpu: str, memory: str) -> Json:
         return {"requests": {"cpu": cpu, "memory": memory}, "limits": {GPU: "1", "cpu": "64"}}
 
-    pod = {
+    manifest = {
         "metadata": {"name": "llm-0", "namespace": "ml"},
         "spec": {
             "containers": [{"name": "server", "resources": resources("2", "8Gi")}],
@@ -197,7 +197,7 @@ def test_a_pod_keeps_what_it_needs_as_the_scheduler_counts_it() -> None:
             "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
         },
     }
-    found = PodDecoder().decode(json.dumps(pod).encode())
-    assert found.needs == StartNeeds((TOLERATES_GPU,), 3500, 9 << 30)
-    assert found.gpus == {GPU: 2}
-    assert found.extended == {}
+    pod = PodDecoder().decode(json.dumps(manifest).encode())
+    assert pod.needs == StartNeeds((TOLERATES_GPU,), 3500, 9 << 30)
+    assert pod.gpus == {GPU: 2}
+    assert pod.extended == {}

@@ -11,7 +11,7 @@ from adapter.config.settings.nodepool import PlaceholderSettings
 from adapter.nodepool.act.methods.placeholder import manifest as placeholder_manifest
 from adapter.pipeline.cluster.gpuresources import STANDARD
 from adapter.pipeline.cluster.manifest import PodDecoder
-from adapter.pipeline.cluster.placeholder import HEADROOM, working
+from adapter.pipeline.cluster.placeholder import HEADROOM, working_pods
 from tests.adapter.nodepool.orders import LIFELINE, order
 from tests.adapter.world import make_pod
 
@@ -80,7 +80,7 @@ def test_the_placeholders_of_nodepool_are_placeholders() -> None:
 
 def test_placeholders_are_left_out_beside_others_only() -> None:
     works, holds = make_pod("a"), make_pod("b", placeholder=True)
-    assert working([works, holds]) == [works]
-    assert working([holds]) == [holds]
-    assert working([works]) == [works]
-    assert working([]) == []
+    assert working_pods([works, holds]) == [works]
+    assert working_pods([holds]) == [holds]
+    assert working_pods([works]) == [works]
+    assert working_pods([]) == []

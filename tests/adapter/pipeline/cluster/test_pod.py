@@ -91,7 +91,7 @@ def test_a_large_cluster_takes_less_than_450_bytes_a_pod_and_a_relist_hardly_mor
         index.replace([decoder.decode(pod) for pod in raw])
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        index.replace([index.known(decoder.decode(pod)) for pod in raw])
+        index.replace([index.intern(decoder.decode(pod)) for pod in raw])
         after, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -107,7 +107,7 @@ def test_memory_does_not_grow_while_pods_are_replaced_by_others() -> None:
     def generation(serial: int) -> int:
         """Replace each pod by one with another name, node and address, while somebody asks."""
         for pod in range(number):
-            old, new = (pod + number * each for each in (serial - 1, serial))
+            old, new = (pod + number * turn for turn in (serial - 1, serial))
             index.apply(EventType.ADDED, decoder.decode(_manifest(new, of=pod)))
             index.apply(EventType.DELETED, decoder.decode(_manifest(old, of=pod)))
         assert len(index.select("team-0", parse("app=web-00007"))) == 20
@@ -127,10 +127,10 @@ def test_a_changed_pod_does_not_pass_for_the_one_that_is_known() -> None:
     index = PodIndex()
     index.replace([_listed(0)])
     known = index.get("team-0", _listed(0).name)
-    assert index.known(_listed(0)) is known
+    assert index.intern(_listed(0)) is known
     changed = _listed(0).replace(ready=False)
-    assert index.known(changed) is changed
-    assert index.known(_listed(1)) is not known
+    assert index.intern(changed) is changed
+    assert index.intern(_listed(1)) is not known
 
 
 def _listed(number: int) -> Pod:

@@ -57,10 +57,10 @@ def pods(text: str) -> dict[str, Pod]:
 
 
 def test_documents_of_several_kinds_are_distinguished() -> None:
-    found = parse(DOCUMENTS.encode(), PodDecoder())
-    assert [pod.gpus for pod in found.pods] == [{"nvidia.com/gpu": 1}]
-    assert [service.selector for service in found.services] == [selector("app=inf")]
-    assert [node.labels for node in found.nodes] == [{"pool": "gpu"}]
+    content = parse(DOCUMENTS.encode(), PodDecoder())
+    assert [pod.gpus for pod in content.pods] == [{"nvidia.com/gpu": 1}]
+    assert [service.selector for service in content.services] == [selector("app=inf")]
+    assert [node.labels for node in content.nodes] == [{"pool": "gpu"}]
 
 
 def test_a_manifest_without_status_is_running_and_ready() -> None:

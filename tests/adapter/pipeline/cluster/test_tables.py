@@ -65,19 +65,19 @@ def test_the_version_of_a_table_changes_with_its_content_only() -> None:
 def test_a_list_leaves_what_it_names_and_says_each_change_once(
     lists: list[list[tuple[str, str]]],
 ) -> None:
-    table, told = Nodes(), dict[str, Node]()
+    table, mirror = Nodes(), dict[str, Node]()
 
     def note(before: Node | None, after: Node | None) -> None:
         assert before != after
-        assert before == told.pop((before or after or Node("", {})).name, None)
+        assert before == mirror.pop((before or after or Node("", {})).name, None)
         if after is not None:
-            told[after.name] = after
+            mirror[after.name] = after
 
     table.listen(note)
     for listed in lists:
         expected = {name: Node(name, {"k": value}) for name, value in listed}
-        table.replace([table.known(Node(name, {"k": value})) for name, value in listed])
-        assert {node.name: node for node in table} == expected == told
+        table.replace([table.intern(Node(name, {"k": value})) for name, value in listed])
+        assert {node.name: node for node in table} == expected == mirror
         assert table.synced
 
 
@@ -85,9 +85,9 @@ def test_a_long_list_is_taken_in_steps_and_unchanged_objects_stay() -> None:
     table = Nodes()
     listed = [Node(f"n{number:03}", {}) for number in range(300)]
     table.replace(listed)
-    again = [table.known(Node(node.name, {})) for node in listed]
+    again = [table.intern(Node(node.name, {})) for node in listed]
     assert all(one is other for one, other in zip(again, listed, strict=True))
-    steps = sum(1 for _ in table.replacing([*again[1:], Node("new", {})]))
+    steps = sum(1 for _ in table.replace_in_steps([*again[1:], Node("new", {})]))
     assert steps >= 10
     assert (table.get("n000"), table.get("new")) == (None, Node("new", {}))
 

@@ -15,9 +15,9 @@ def test_pods_are_found_by_uid_as_they_come_change_and_go() -> None:
     assert [uids.get("1") is not None, uids.get("")] == [True, None]
     index.apply(EventType.ADDED, make_pod("c", uid="3"))
     index.apply(EventType.MODIFIED, make_pod("a", uid="1", ready=False))
-    found = uids.get("1")
-    assert found is not None
-    assert not found.ready
+    pod = uids.get("1")
+    assert pod is not None
+    assert not pod.ready
     index.apply(EventType.MODIFIED, make_pod("a", uid="2"))
     assert [uids.get("1"), uids.get("2") is not None] == [None, True]
     index.apply(EventType.DELETED, make_pod("c", uid="3"))

@@ -58,16 +58,16 @@ def page(*gpus: Gpu) -> str:
     lines = []
     for gpu in gpus:
         n = gpu.number
-        at = f'gpu="{n}",UUID="GPU-{n}",device="nvidia{n}",modelName="A100"'
-        lines += [f"{UTIL}{{{at}}} {gpu.util}", f"{USED}{{{at}}} {gpu.used}"]
+        device = f'gpu="{n}",UUID="GPU-{n}",device="nvidia{n}",modelName="A100"'
+        lines += [f"{UTIL}{{{device}}} {gpu.util}", f"{USED}{{{device}}} {gpu.used}"]
         for pod in gpu.holders:
             more = f',container="srv",namespace="ml",pod="{pod.name}"'
             vgpu = f',vgpu="{pod.vgpu}"' if pod.vgpu else ""
-            own = f'{at}{more},pod_uid="{pod.uid}"{vgpu}'
-            lines += [f"{UTIL}{{{own}}} {pod.util}", f"{USED}{{{own}}} {pod.used}"]
-            lines.append(f"{FREE}{{{at}{more}{vgpu}}} {80000 - gpu.used}")
+            labels = f'{device}{more},pod_uid="{pod.uid}"{vgpu}'
+            lines += [f"{UTIL}{{{labels}}} {pod.util}", f"{USED}{{{labels}}} {pod.used}"]
+            lines.append(f"{FREE}{{{device}{more}{vgpu}}} {80000 - gpu.used}")
         if not gpu.holders:
-            lines.append(f"{FREE}{{{at}}} {80000 - gpu.used}")
+            lines.append(f"{FREE}{{{device}}} {80000 - gpu.used}")
     return "\n".join(lines) + "\n"
 
 
@@ -236,7 +236,7 @@ def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
             names = draw(
                 st.lists(st.sampled_from(PODS[i]), max_size=2 if shared else 1, unique=True)
             )
-            held = tuple(
+            holders = tuple(
                 Holder(
                     name,
                     draw(st.sampled_from((0, 0, 7, 40))),
@@ -247,7 +247,7 @@ def scrapes(draw: st.DrawFn) -> list[list[Gpu]]:
                 for name in names
             )
             util, used = draw(st.sampled_from((0, 4, 97))), draw(st.sampled_from((0, 900, 30000)))
-            gpus.append(Gpu(i, util, used, held))
+            gpus.append(Gpu(i, util, used, holders))
         made.append(gpus)
     return made
 
@@ -272,8 +272,8 @@ def unaccounted(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
                 own = f',container="srv",namespace="ml",pod="{name}"' if name else ""
                 vgpu = f',vgpu="{PODS[i].index(name)}"' if name and copies else ""
                 values = {UTIL: util, USED: used, FREE: 80000 - used, ENGINE: util / 100}
-                at = f'gpu="{i}",UUID="GPU-{i}"{own}{vgpu}'
-                lines += [f"{series}{{{at}}} {value}" for series, value in values.items()]
+                labels = f'gpu="{i}",UUID="GPU-{i}"{own}{vgpu}'
+                lines += [f"{series}{{{labels}}} {value}" for series, value in values.items()]
         made.append(("\n".join(lines) + "\n", named))
     return made
 
@@ -306,7 +306,7 @@ def test_accounted_pages_give_the_same_values_directly_and_behind_prometheus(
     made: list[list[Gpu]], policy: SharingPolicy, labels: Mapping[str, str]
 ) -> None:
     pages = [(page(*gpus), 100.0 + 15 * i) for i, gpus in enumerate(made)]
-    living = [held.name for gpu in made[-1] for held in gpu.holders]
+    living = [holder.name for gpu in made[-1] for holder in gpu.holders]
     direct, *behind_it = answers(pages, living, policy, labels)
     assert behind_it == [direct, direct]
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
-from adapter.pipeline.devices.assignment import Assignment, Mismatch, assignment, mismatch, unfit
+from adapter.pipeline.devices.assignment import (
+    Assignment,
+    Mismatch,
+    assignment,
+    mismatch,
+    unfit_reason,
+)
 from adapter.pipeline.devices.options import TelemetryOptions
 from tests.adapter.world import make_pod
 
@@ -77,9 +83,9 @@ def test_the_workload_is_found_under_every_spelling(
 
 
 def test_an_assignment_to_the_known_exporter_pod_is_doubted() -> None:
-    found = assignment(EXPORTER, ("monitoring", "dcgm-exporter-x"))
-    assert found is not None
-    assert found.suspect
+    assigned = assignment(EXPORTER, ("monitoring", "dcgm-exporter-x"))
+    assert assigned is not None
+    assert assigned.suspect
 
 
 @pytest.mark.parametrize(
@@ -126,4 +132,4 @@ def test_only_running_ready_pods_have_values(
     phase: str, *, ready: bool, unready: bool, reason: Mismatch | None
 ) -> None:
     options = TelemetryOptions(unready=unready)
-    assert unfit(make_pod("p", phase=phase, ready=ready), options) is reason
+    assert unfit_reason(make_pod("p", phase=phase, ready=ready), options) is reason

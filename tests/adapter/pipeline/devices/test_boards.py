@@ -64,8 +64,8 @@ def test_a_board_counts_once() -> None:
         for number in range(3)
     )
     world = cluster(page)
-    found = reading(world.node("n", "gpu_power_watts", 101.0))
-    assert (found.value, len(found.devices)) == (450.0, 2)
+    answer = reading(world.node("n", "gpu_power_watts", 101.0))
+    assert (answer.value, len(answer.devices)) == (450.0, 2)
 
 
 def test_a_pod_with_two_partitions_has_their_board_once() -> None:
@@ -95,13 +95,13 @@ LABELS = {"gpu_uuid": "u-3", "gpu_partition_id": "3", "gpu_compute_partition_typ
     [("692503008214", "692503008214"), ("", "u-3"), ("N/A", "u-3"), ("0000", "u-3")],
 )
 def test_the_serial_number_is_the_board_of_a_partition(serial: str, board: str) -> None:
-    found = device({**LABELS, "serial_number": serial}, "origin")
-    assert found is not None
-    assert (found.id, found.board) == ("u-3/3", board)
+    gpu = device({**LABELS, "serial_number": serial}, "origin")
+    assert gpu is not None
+    assert (gpu.id, gpu.board) == ("u-3/3", board)
 
 
 def test_the_serial_number_of_a_whole_device_is_not_its_identity() -> None:
     spx = {**LABELS, "gpu_compute_partition_type": "spx", "serial_number": "692503008214"}
-    found = device(spx, "origin")
-    assert found is not None
-    assert (found.id, found.board) == ("u-3", "u-3")
+    gpu = device(spx, "origin")
+    assert gpu is not None
+    assert (gpu.id, gpu.board) == ("u-3", "u-3")

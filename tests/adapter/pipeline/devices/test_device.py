@@ -101,9 +101,9 @@ CASES = {
 def test_a_device_is_identified_by_the_labels_of_the_page(
     labels: dict[str, str], expected: tuple[str, str, bool]
 ) -> None:
-    found = device(labels, "origin")
-    assert found is not None
-    assert (found.id, found.board, found.mig) == expected
+    gpu = device(labels, "origin")
+    assert gpu is not None
+    assert (gpu.id, gpu.board, gpu.mig) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_device_is_identified_by_the_labels_of_the_page(
 def test_an_index_identifies_a_device_on_the_exporters_node(
     labels: dict[str, str], expected: str
 ) -> None:
-    found = device(labels, "origin", node="n1", exporter=PodRef("gpu", "dcgm-x"))
-    assert found is not None
-    assert found.id == expected
+    gpu = device(labels, "origin", node="n1", exporter=PodRef("gpu", "dcgm-x"))
+    assert gpu is not None
+    assert gpu.id == expected
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ TARGET = {
 def test_a_server_part_is_identified_by_the_servers_own_labels(
     labels: dict[str, str], part_labels: frozenset[str] | None, expected: str
 ) -> None:
-    found = part(labels, PodRef("ml", "vllm-0"), part_labels, {"request_type"})
-    assert (found.id, found.mig) == (expected, False)
+    server_part = part(labels, PodRef("ml", "vllm-0"), part_labels, {"request_type"})
+    assert (server_part.id, server_part.mig) == (expected, False)
 
 
 def test_the_model_of_a_part_can_be_selected() -> None:

@@ -19,10 +19,10 @@ WINDOW, LIMIT = 30.0, 65.0
 
 
 def grown(*frames: tuple[float, Frame]) -> History:
-    found = history({}, WINDOW, LIMIT)
+    past = history({}, WINDOW, LIMIT)
     for time, frame in frames:
-        found = found.extended({time: frame}, WINDOW, LIMIT)
-    return found
+        past = past.with_frames({time: frame}, WINDOW, LIMIT)
+    return past
 
 
 def mean(found: History, field: str = UTIL.name) -> float | None:
@@ -31,59 +31,59 @@ def mean(found: History, field: str = UTIL.name) -> float | None:
 
 
 def test_the_mean_is_over_the_window_up_to_the_newest_sample() -> None:
-    found = grown(*((float(t), {UTIL: float(t)}) for t in range(0, 61, 5)))
-    assert mean(found) == (35 + 40 + 45 + 50 + 55 + 60) / 6
+    past = grown(*((float(t), {UTIL: float(t)}) for t in range(0, 61, 5)))
+    assert mean(past) == (35 + 40 + 45 + 50 + 55 + 60) / 6
 
 
 def test_samples_beyond_the_window_are_dropped() -> None:
-    found = grown(*((float(t), {UTIL: 1.0, USED: 2.0}) for t in range(0, 600, 5)))
-    assert list(found.times) == [570.0, 575.0, 580.0, 585.0, 590.0, 595.0]
+    past = grown(*((float(t), {UTIL: 1.0, USED: 2.0}) for t in range(0, 600, 5)))
+    assert list(past.times) == [570.0, 575.0, 580.0, 585.0, 590.0, 595.0]
 
 
 def test_a_sample_with_a_known_time_is_not_counted_twice() -> None:
-    found = grown((0, {UTIL: 10.0}), (5, {UTIL: 20.0}), (5, {UTIL: 20.0}), (0, {UTIL: 10.0}))
-    assert mean(found) == 15.0
+    past = grown((0, {UTIL: 10.0}), (5, {UTIL: 20.0}), (5, {UTIL: 20.0}), (0, {UTIL: 10.0}))
+    assert mean(past) == 15.0
 
 
 def test_one_scrape_may_arrive_in_parts() -> None:
-    found = grown((0, {UTIL: 10.0}), (0, {USED: 5.0}), (5, {USED: 6.0}), (5, {UTIL: 20.0}))
-    assert mean(found) == 15.0
-    assert list(found.times) == [0.0, 5.0]
+    past = grown((0, {UTIL: 10.0}), (0, {USED: 5.0}), (5, {USED: 6.0}), (5, {UTIL: 20.0}))
+    assert mean(past) == 15.0
+    assert list(past.times) == [0.0, 5.0]
 
 
 def test_a_late_sample_is_inserted_in_order() -> None:
-    found = grown((10, {UTIL: 30.0}), (0, {UTIL: 10.0}), (5, {UTIL: 20.0}))
-    assert list(found.times) == [0.0, 5.0, 10.0]
-    assert mean(found) == 20.0
+    past = grown((10, {UTIL: 30.0}), (0, {UTIL: 10.0}), (5, {UTIL: 20.0}))
+    assert list(past.times) == [0.0, 5.0, 10.0]
+    assert mean(past) == 20.0
 
 
 def test_a_field_without_new_samples_keeps_its_time_and_mean() -> None:
     frames: list[tuple[float, Frame]] = [(t, {UTIL: 40.0, USED: 1.0}) for t in (0.0, 5.0)]
-    found = grown(*frames, *((float(t), {USED: 1.0}) for t in range(10, 60, 5)))
-    sample = found.value_of(UTIL.name, Kind.MEAN, WINDOW)
+    past = grown(*frames, *((float(t), {USED: 1.0}) for t in range(10, 60, 5)))
+    sample = past.value_of(UTIL.name, Kind.MEAN, WINDOW)
     assert sample is not None
     assert (sample.value, sample.time) == (40.0, 5.0)
 
 
 def test_a_field_without_samples_for_the_age_limit_is_dropped() -> None:
-    found = grown((0, {UTIL: 1.0}), *((float(t), {USED: 1.0}) for t in range(5, 200, 5)))
-    assert mean(found) is None
-    assert found.layout.columns == (USED,)
-    found = found.extended({200.0: {USED: 1.0}}, WINDOW, LIMIT)
-    assert len(found.times) == 6
+    past = grown((0, {UTIL: 1.0}), *((float(t), {USED: 1.0}) for t in range(5, 200, 5)))
+    assert mean(past) is None
+    assert past.layout.columns == (USED,)
+    past = past.with_frames({200.0: {USED: 1.0}}, WINDOW, LIMIT)
+    assert len(past.times) == 6
 
 
 def test_of_two_spellings_the_newer_sample_counts() -> None:
-    found = grown((0, {RATIO: 10.0}), (5, {UTIL: 20.0}))
-    sample = found.value_of(UTIL.name, Kind.LAST, WINDOW)
+    past = grown((0, {RATIO: 10.0}), (5, {UTIL: 20.0}))
+    sample = past.value_of(UTIL.name, Kind.LAST, WINDOW)
     assert sample is not None
     assert (sample.value, sample.series) == (20.0, UTIL.name)
 
 
 def test_a_history_is_immutable() -> None:
     before = grown((0, {UTIL: 10.0}))
-    before.extended({5.0: {UTIL: 20.0}}, WINDOW, LIMIT)
-    before.extended({0.0: {USED: 20.0}}, WINDOW, LIMIT)
+    before.with_frames({5.0: {UTIL: 20.0}}, WINDOW, LIMIT)
+    before.with_frames({0.0: {USED: 20.0}}, WINDOW, LIMIT)
     assert (list(before.times), before.row(0)) == ([0.0], [10.0])
 
 
@@ -107,9 +107,9 @@ def test_the_order_of_arrival_does_not_matter(frames: dict[float, Frame], random
 
 
 def test_without_drops_only_the_samples_of_one_field_up_to_a_time() -> None:
-    found = grown((1.0, {RATIO: 0.0}), (2.0, {RATIO: 0.0, USED: 7.0}), (3.0, {RATIO: 50.0}))
-    cut = found.without(UTIL.name, 2.0)
+    past = grown((1.0, {RATIO: 0.0}), (2.0, {RATIO: 0.0, USED: 7.0}), (3.0, {RATIO: 50.0}))
+    cut = past.without(UTIL.name, 2.0)
     assert dict(cut.frames()) == {2.0: {USED: 7.0}, 3.0: {RATIO: 50.0}}
-    assert found.without("another field", 2.0) is found
-    assert found.without(UTIL.name, 0.5) is found
-    assert not found.without(UTIL.name, 3.0).value_of(UTIL.name, Kind.MEAN, WINDOW)
+    assert past.without("another field", 2.0) is past
+    assert past.without(UTIL.name, 0.5) is past
+    assert not past.without(UTIL.name, 3.0).value_of(UTIL.name, Kind.MEAN, WINDOW)

@@ -49,6 +49,6 @@ def test_a_percentile_lies_among_its_values(values: list[float], share: float) -
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=20))
 def test_a_rate_is_never_negative(values: list[float]) -> None:
-    found = rate([(float(i), value) for i, value in enumerate(values)], -1.0)
-    assert found is not None
-    assert found >= 0
+    per_second = rate([(float(i), value) for i, value in enumerate(values)], -1.0)
+    assert per_second is not None
+    assert per_second >= 0

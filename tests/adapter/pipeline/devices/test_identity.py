@@ -92,8 +92,8 @@ def test_several_vendors_work_in_one_cluster() -> None:
     world.scrape(amd(0, 20, "amd"), T, origin="c", node="n2")
     intel = 'xpum_engine_ratio{uuid="u",kube_pod="intel",kube_namespace="ml"} 0.3\n'
     world.scrape(intel, T, origin="d", node="n3")
-    found = {name: world.value(name, "gpu_utilization", T) for name in ("nvidia", "amd", "intel")}
-    assert found == {"nvidia": 10.0, "amd": 20.0, "intel": 30.0}
+    values = {name: world.value(name, "gpu_utilization", T) for name in ("nvidia", "amd", "intel")}
+    assert values == {"nvidia": 10.0, "amd": 20.0, "intel": 30.0}
     assert world.count("conflict") == 0
 
 

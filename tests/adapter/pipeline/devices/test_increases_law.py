@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.pipeline.catalog.increases import Increase, added, between
+from adapter.pipeline.catalog.increases import Increase, increase_between, sum_increases
 from adapter.pipeline.devices.options import TelemetryOptions
 from tests.adapter.world import World, make_pod, reading
 
@@ -38,11 +38,11 @@ def test_a_higher_share_has_no_lower_quantile(one: Increase, shares: list[float]
 
 @given(st.lists(increases(), min_size=1, max_size=5), st.randoms())
 def test_a_sum_has_every_request_once_in_any_order(some: list[Increase], random: object) -> None:
-    whole = added(some)
+    whole = sum_increases(some)
     assert whole is not None
     assert whole.count == sum(one.count for one in some)
-    assert added(reversed(some)) == whole
-    assert added([added(some[:2]) or whole, *some[2:]]) == whole
+    assert sum_increases(reversed(some)) == whole
+    assert sum_increases([sum_increases(some[:2]) or whole, *some[2:]]) == whole
     asked = [one for one in some if one.count] or some
     every = set().union(*(one.bounds for one in asked))
     known = {bound for bound in every if all(one.below(bound) is not None for one in asked)}
@@ -56,7 +56,7 @@ def test_the_increase_is_the_sum_of_what_came_between_the_pages(steps: list[list
     totals = list(accumulate(steps, lambda a, b: [x + y for x, y in zip(a, b, strict=True)]))
     rows = [(0.0, [0.0, 0.0, 0.0], 0.0)]
     rows += [(float(n), list(accumulate(map(float, t))), 0.0) for n, t in enumerate(totals, 1)]
-    assert between(rows, (1.0, 2.0)).counts == tuple(map(float, totals[-1]))
+    assert increase_between(rows, (1.0, 2.0)).counts == tuple(map(float, totals[-1]))
 
 
 @given(increases())
@@ -79,8 +79,8 @@ def served(*pages: str, least: int = 1) -> World:
     world = World(make_pod("p", gpus={}), options=TelemetryOptions(min_requests=least))
     world.value("p", METRIC, 1000.0)
     for number, text in enumerate(pages):
-        at = 1000.0 + 5 * number
-        world.scrape(text, at, origin="http://p:8000", pod=("ml", "p"), serves=True)
+        time = 1000.0 + 5 * number
+        world.scrape(text, time, origin="http://p:8000", pod=("ml", "p"), serves=True)
     return world
 
 
@@ -132,8 +132,8 @@ def test_a_counter_that_rests_is_a_true_zero_and_a_missing_one_is_not() -> None:
     world = World(make_pod("p", gpus={}))
     world.value("p", metric, 1000.0)
     text = 'vllm:generation_tokens_total{model_name="m"} 700\n'
-    for at in (1000.0, 1005.0):
-        world.scrape(text, at, origin="u", pod=("ml", "p"), serves=True)
+    for time in (1000.0, 1005.0):
+        world.scrape(text, time, origin="u", pod=("ml", "p"), serves=True)
     assert world.value("p", metric, 1006.0) == 0.0
     assert world.value("p", "inference_prompt_tokens_per_second", 1006.0) == "reading_begins"
     assert world.value("p", "inference_prompt_tokens_per_second", 1200.0) != 0.0

@@ -38,8 +38,8 @@ def page(fields: Fields, pod: str = "p", uuid: str = "GPU-0", more: str = "") ->
 def idle_peers(*watts: float) -> str:
     """Unassigned, idle devices."""
     return "".join(
-        page(AT_REST | {POWER: each}, pod="", uuid=f"GPU-idle-{number}")
-        for number, each in enumerate(watts)
+        page(AT_REST | {POWER: power}, pod="", uuid=f"GPU-idle-{number}")
+        for number, power in enumerate(watts)
     )
 
 

@@ -43,12 +43,12 @@ def seeds() -> list[bytes]:
 def kept(page: bytes, *others: bytes) -> list[str]:
     """What breaks the promise after these pages came one after the other."""
     pages = [page, *others]
-    parsed = [parse(each, time=SCRAPED, wanted=CATALOG.series) for each in pages]
+    parsed = [parse(text, time=SCRAPED, wanted=CATALOG.series) for text in pages]
     world = World(*pods_named(r for read in parsed for r in read.samples))
     memo = LabelMemo()
-    for number, each in enumerate(pages):
+    for number, text in enumerate(pages):
         now = SCRAPED + 5.0 * number
-        read = parse(each, time=now, memo=memo, wanted=CATALOG.series)
+        read = parse(text, time=now, memo=memo, wanted=CATALOG.series)
         world.store.ingest(ScrapeResult("http://exporter", "n", read.samples, now, read.rejects))
     return broken(world, CATALOG, now)
 

@@ -231,8 +231,8 @@ def test_a_page_cut_anywhere_yields_the_rows_before_the_cut(
 ) -> None:
     page = render(rows)
     cut = data.draw(st.integers(0, len(page)))
-    found = parse(page[:cut], time=1700000000.0).samples
-    assert found == rows[: page[:cut].count(b"\n")]
+    samples = parse(page[:cut], time=1700000000.0).samples
+    assert samples == rows[: page[:cut].count(b"\n")]
 
 
 @given(

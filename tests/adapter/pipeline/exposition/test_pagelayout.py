@@ -131,13 +131,13 @@ def test_a_layout_is_not_kept_for_large_pages() -> None:
 
 def test_few_layouts_are_shared() -> None:
     def shared(number: int) -> tuple[Any, ...]:
-        return pagelayout.shared(tuple([number]))  # noqa: C409 - each call has its own
+        return pagelayout.share_equal(tuple([number]))  # noqa: C409 - each call has its own
 
     first = shared(0)
     assert shared(0) is first
     for number in range(1, 1000):
         shared(number)
-    assert pagelayout.shared.cache_info().currsize == 512
+    assert pagelayout.share_equal.cache_info().currsize == 512
     assert shared(0) is not first
 
 
@@ -151,7 +151,7 @@ def test_numbers_are_those_of_python() -> None:
         texts.append(b"%d.%06d" % (digits, random.randint(0, 999_999)))
         texts.append(b"%de%d" % (digits, exponent))
         texts.append(repr(random.uniform(-1e12, 1e12)).encode())
-    found = pagelayout._numbers(texts[2:])
-    assert found is not None
-    assert list(map(repr, found)) == list(map(repr, map(float, texts[2:])))
+    numbers = pagelayout._numbers(texts[2:])
+    assert numbers is not None
+    assert list(map(repr, numbers)) == list(map(repr, map(float, texts[2:])))
     assert list(map(repr, pagelayout._numbers(texts) or ())) == list(map(repr, map(float, texts)))

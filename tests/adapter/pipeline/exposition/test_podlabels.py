@@ -55,8 +55,8 @@ SERVED: dict[str, tuple[dict[str, str], tuple[str, str] | None]] = {
 def test_the_scrape_target_of_a_server_is_the_workload(
     labels: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
-    found = server(labels)
-    assert (found and found.key) == expected
+    pod = server(labels)
+    assert (pod and pod.key) == expected
     assert not names_another(labels)
 
 
@@ -90,9 +90,9 @@ def test_each_spelling_carries_its_container_and_uid(spelling: PodSpelling) -> N
     for namespace in spelling.namespaces:
         labels = {spelling.pod: "p", namespace: "n", spelling.uid: "u"}
         labels[spelling.containers[0]] = "c"
-        found = server(labels)
-        assert found is not None
-        assert found[:4] == ("n", "p", "c", "u")
+        pod = server(labels)
+        assert pod is not None
+        assert pod[:4] == ("n", "p", "c", "u")
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_each_spelling_carries_its_container_and_uid(spelling: PodSpelling) -> N
 def test_labels_that_may_name_two_pods_leave_the_choice_to_the_cluster(
     labels: dict[str, str], first: tuple[str, str] | None, others: list[tuple[str, str]]
 ) -> None:
-    found, more = workload(labels, direct=False)
-    assert (found and found.key) == first
+    named_pod, more = workload(labels, direct=False)
+    assert (named_pod and named_pod.key) == first
     assert [pod.key for pod in more] == others
 
 
@@ -143,9 +143,9 @@ def test_the_exporter_pod_is_recognised_beside_a_workload() -> None:
     def scraped(labels: Mapping[str, str]) -> NamedPod | None:
         return target(labels, workload(labels, direct=False)[0])
 
-    found = scraped(EXPORTER | EXPORTED)
-    assert found is not None
-    assert found.key == ("monitoring", "dcgm-exporter-x")
+    exporter = scraped(EXPORTER | EXPORTED)
+    assert exporter is not None
+    assert exporter.key == ("monitoring", "dcgm-exporter-x")
     assert scraped(EXPORTER) is None
     assert scraped(WORK | {"pod_name": "dcgm-exporter-x"}) is None
     assert scraped(WORK | {"podname": "dcgm-exporter-x"}) is None

@@ -18,7 +18,7 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.reader import DEVICES, SAMPLES
 from adapter.pipeline.devices.state import ExporterState
 from adapter.pipeline.exposition.line import label_set
-from adapter.pipeline.exposition.page import LabelMemo, parse, parsing
+from adapter.pipeline.exposition.page import LabelMemo, parse, parse_in_steps
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
 from adapter.pipeline.store.store import Store
 from apiservice.runtime.steps import Steps, at_once
@@ -54,16 +54,14 @@ def content(found: ExporterState | None) -> object:
         return None
     contents = {
         key: [
-            repr(getattr(each_series, each.name))
-            for each in fields(each_series)
-            if each.name != "history"
+            repr(getattr(series, field.name)) for field in fields(series) if field.name != "history"
         ]
         + [
-            each_series.history.latest(),
-            tuple(each_series.history.times),
-            repr(list(each_series.history.frames())),
+            series.history.latest(),
+            tuple(series.history.times),
+            repr(list(series.history.frames())),
         ]
-        for key, each_series in found.all_series.items()
+        for key, series in found.all_series.items()
     }
     return (
         repr(contents),
@@ -147,9 +145,9 @@ def test_every_step_has_a_bounded_number_of_samples_and_devices(
 
     class Rows(list[Sample]):
         def __getitem__(self, index: Any) -> Any:
-            found = super().__getitem__(index)
-            met["rows"] += len(found)
-            return found
+            rows = super().__getitem__(index)
+            met["rows"] += len(rows)
+            return rows
 
     worst: Counter[str] = Counter()
 
@@ -179,7 +177,7 @@ def test_every_step_has_a_bounded_number_of_new_label_sets(monkeypatch: pytest.M
         return real(text)
 
     monkeypatch.setattr(adapter.pipeline.exposition.page, "label_set", counted)
-    for _ in parsing(large(1000).encode(), time=100.0):
+    for _ in parse_in_steps(large(1000).encode(), time=100.0):
         worst, met = max(worst, met), 0
     assert 0 < worst <= 32
 

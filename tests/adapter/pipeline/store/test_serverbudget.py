@@ -72,11 +72,11 @@ def test_a_namespace_that_fills_the_budget_yields_to_another() -> None:
     world = World(*pods, options=OPTIONS)
     for result in (*hoard, *mine, *hoard, *hoard):
         world.store.ingest(result)
-    found = [
+    values = [
         said(world.read(f"p{100 + n}", "vllm:num_requests_waiting", NOW, namespace="mine"))
         for n in range(4)
     ]
-    assert found == [3.0] * 4
+    assert values == [3.0] * 4
     assert 10 < world.store.size.exporters <= 21
 
 

@@ -64,7 +64,7 @@ def test_ages_are_those_of_the_youngest_and_the_oldest_scrape_result() -> None:
     for origin, time in (("http://a", 100.0), ("http://b", 103.0), ("http://a", 110.0)):
         world.scrape(row(UTIL, 50, "p"), time, origin=origin)
     assert world.store.ages(111.0) == (1.0, 8.0)
-    assert (world.store.silent(111.0), world.store.silent(169.0)) == (0, 1)
+    assert (world.store.count_silent(111.0), world.store.count_silent(169.0)) == (0, 1)
 
 
 def test_device_series_are_counted_while_exporters_come_and_go() -> None:
@@ -123,12 +123,12 @@ def test_groups_of_one_exporter_may_arrive_in_separate_results() -> None:
 
 def test_several_samples_of_a_series_in_one_result_are_a_history() -> None:
     world = World(make_pod("p"))
-    (one,) = parse(row(UTIL, 0, "p").encode(), time=0).samples
-    rows = [one._replace(value=float(v), time=t) for v, t in ((10, 85.0), (30, 100.0))]
+    (sample,) = parse(row(UTIL, 0, "p").encode(), time=0).samples
+    rows = [sample._replace(value=float(v), time=t) for v, t in ((10, 85.0), (30, 100.0))]
     world.store.ingest(ScrapeResult("prometheus", None, rows, 101.0))
     world.store.ingest(ScrapeResult("prometheus", None, rows, 106.0))
-    found = reading(world.read("p", UTIL, 106.0))
-    assert (found.value, found.time) == (20.0, 100.0)
+    answer = reading(world.read("p", UTIL, 106.0))
+    assert (answer.value, answer.time) == (20.0, 100.0)
 
 
 def test_an_old_timestamp_of_the_exporter_makes_a_sample_stale() -> None:
@@ -297,8 +297,8 @@ def test_a_ratio_of_1_is_100_percent_only_if_written_with_decimals(
     world = World(make_pod("p"))
     for step, (text, expected) in enumerate(zip(texts, served, strict=True)):
         world.scrape(row(RATIO, text, "p"), 100.0 + 10 * step)
-        found = world.value("p", "gpu_utilization", 100.0 + 10 * step)
-        assert (text, found) == (text, expected)
+        value = world.value("p", "gpu_utilization", 100.0 + 10 * step)
+        assert (text, value) == (text, expected)
 
 
 def test_an_older_0_is_not_served_for_a_device_that_may_be_at_100_percent() -> None:

@@ -94,10 +94,10 @@ class Service:
         world = self.world
         scaler = Scaler(world.catalog, world.store, world.objects, ScaledObjects(), options)
         metadata = {"metric": metric, "target": "24", "podSelector": "app=chat"}
-        return at_once(scaler.answering(Ref("ml", "chat", metadata), self.now)).number.exact
+        return at_once(scaler.answer_trigger(Ref("ml", "chat", metadata), self.now)).number.exact
 
     def why(self, metric: str = EXPECTED) -> str:
         """Why the first pod has no value."""
-        found = self.world.read("a", metric, self.now)
-        assert getattr(found, "reason", "") == UNKNOWN, found
-        return str(getattr(found, "detail", ""))
+        answer = self.world.read("a", metric, self.now)
+        assert getattr(answer, "reason", "") == UNKNOWN, answer
+        return str(getattr(answer, "detail", ""))

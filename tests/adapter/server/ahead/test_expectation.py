@@ -43,11 +43,11 @@ def noise(seed: int, count: int, mean: float = 240, spread: float = 40) -> list[
 
 
 def test_a_noisy_load_may_rise_and_the_text_says_how_sure_that_is() -> None:
-    found = known(said([*noise(1, 300), 240.0]))
-    assert found.stated
-    assert 240 < found.most <= max(noise(1, 300))
-    assert "not exceeded within 4 min with 70%" in found.text
-    assert " such forecasts held" in found.text
+    expectation = known(said([*noise(1, 300), 240.0]))
+    assert expectation.stated
+    assert 240 < expectation.most <= max(noise(1, 300))
+    assert "not exceeded within 4 min with 70%" in expectation.text
+    assert " such forecasts held" in expectation.text
 
 
 def test_a_surer_expectation_is_not_lower() -> None:
@@ -69,27 +69,29 @@ def test_a_load_that_does_not_change_gets_nothing(load: float) -> None:
 def test_it_only_raises_and_never_above_what_was_shown(
     loads: list[float], probability: float, per_replica: float, lead: float
 ) -> None:
-    found = known(said(loads, probability, per_replica, lead))
+    expectation = known(said(loads, probability, per_replica, lead))
     history = past(loads)
     shown = [point.pods for point in history.recent]
-    assert found.present == shown[-1]
-    assert shown[-1] <= found.most <= max(shown)
+    assert expectation.present == shown[-1]
+    assert shown[-1] <= expectation.most <= max(shown)
 
 
 def test_forecasts_that_fail_their_checks_give_way_to_the_present_load() -> None:
     """The load trebles, and its noise with it: what the hours before taught does not hold."""
     loads = [*noise(3, 240, 240, 5), *noise(4, 90, 720, 330)]
-    found = [known(said(loads[:end], 0.8, lead=60)) for end in range(241, 330)]
-    given_way = [each for each in found if each.text.startswith("the present load: ")]
-    assert any("only" in each.text for each in given_way)
-    assert all(each.most == each.present and not each.stated for each in given_way)
+    expectations = [known(said(loads[:end], 0.8, lead=60)) for end in range(241, 330)]
+    given_way = [
+        expected for expected in expectations if expected.text.startswith("the present load: ")
+    ]
+    assert any("only" in expected.text for expected in given_way)
+    assert all(expected.most == expected.present and not expected.stated for expected in given_way)
 
 
 def test_before_fifteen_checks_no_probability_is_stated_and_nothing_is_added() -> None:
     for end in (3, 30, 60):
-        found = known(said(noise(5, end)))
-        assert (found.stated, found.most) == (False, found.present)
-        assert "of 15 forecasts have been checked" in found.text
+        expectation = known(said(noise(5, end)))
+        assert (expectation.stated, expectation.most) == (False, expectation.present)
+        assert "of 15 forecasts have been checked" in expectation.text
 
 
 def test_a_burst_of_each_day_is_expected_from_the_third_day_on() -> None:
@@ -97,8 +99,8 @@ def test_a_burst_of_each_day_is_expected_from_the_third_day_on() -> None:
     before_nine = 9 * 60 - 1
     for days, most in ((1, 30.0), (2, 100.0), (4, 100.0)):
         loads = day * days + day[:before_nine]
-        found = known(said(loads))
-        assert found.most == pytest.approx(most, abs=1), days
+        expectation = known(said(loads))
+        assert expectation.most == pytest.approx(most, abs=1), days
         # At noon, nothing is due.
         assert known(said(day * days + day[: 12 * 60])).most == pytest.approx(30, abs=1)
 

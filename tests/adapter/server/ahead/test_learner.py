@@ -70,17 +70,17 @@ def test_a_pod_without_a_controller_has_no_expectation() -> None:
         make_pod("alone", gpus={}, annotations={"gpu-metrics-adapter.io/scrape": "true"})
     )
     service.serve(5, names=("alone",))
-    found = service.world.read("alone", EXPECTED, service.now)
-    assert isinstance(found, Absence)
-    assert (found.reason, found.detail) == (UNKNOWN, "the pod has no controller")
+    absence = service.world.read("alone", EXPECTED, service.now)
+    assert isinstance(absence, Absence)
+    assert (absence.reason, absence.detail) == (UNKNOWN, "the pod has no controller")
 
 
 def test_a_selection_of_devices_and_a_node_have_no_expectation() -> None:
     service = Service()
     for _ in range(4):
         service.minute(20, 30)
-    found = service.world.read("a", EXPECTED, service.now, "device=x")
-    assert isinstance(found, Absence)
+    absence = service.world.read("a", EXPECTED, service.now, "device=x")
+    assert isinstance(absence, Absence)
     service.world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 50, "a"), service.now, node="n1")
     utilization = "gpu_utilization"
     assert not isinstance(service.world.node("n1", utilization, service.now), Absence)

@@ -55,8 +55,8 @@ def test_all_forms_ask_for_the_same_replicas(learned: Service, form: str) -> Non
 
 
 def test_what_the_value_rests_on_is_said(learned: Service) -> None:
-    found = learned.world.read("a", EXPECTED, learned.now)
-    assert "not exceeded within 4 min with 70%" in getattr(found, "note", "")
+    answer = learned.world.read("a", EXPECTED, learned.now)
+    assert "not exceeded within 4 min with 70%" in getattr(answer, "note", "")
 
 
 def test_a_rise_that_has_come_is_not_added_again(learned: Service) -> None:
@@ -99,9 +99,9 @@ def test_a_load_that_does_not_change_gets_nothing() -> None:
     service = Service()
     for _ in range(150):
         service.minute(20, 30)
-    found = service.load.expectation
-    assert isinstance(found, Expectation)
-    assert found.stated
+    expectation = service.load.expectation
+    assert isinstance(expectation, Expectation)
+    assert expectation.stated
     assert service.pods() == {"a": 20, "b": 30}
 
 

@@ -72,13 +72,13 @@ def spelled(result: ScrapeResult) -> list[tuple[object, ...]]:
     """The samples with their values as texts, so that NaN equals NaN."""
     return [
         (
-            each.name,
-            dict(each.labels),
-            repr(each.value),
-            isinstance(each.value, Decimals),
-            each.time,
+            sample.name,
+            dict(sample.labels),
+            repr(sample.value),
+            isinstance(sample.value, Decimals),
+            sample.time,
         )
-        for each in result.samples
+        for sample in result.samples
     ]
 
 
@@ -93,11 +93,11 @@ def test_pages_are_read_as_they_were_written(
         writer.page(page)
     write(path, *writer.take())
     events, reader = read(path)
-    found = [event.result for event in events if isinstance(event, PageRead)]
+    read_pages = [event.result for event in events if isinstance(event, PageRead)]
     assert reader.losses.lines == {}
     assert reader.losses.damaged == 0
-    assert len(found) == len(pages)
-    for before, after in zip(pages, found, strict=True):
+    assert len(read_pages) == len(pages)
+    for before, after in zip(pages, read_pages, strict=True):
         assert spelled(before) == spelled(after)
         same = ("origin", "node", "received", "rejects", "pod", "serves")
         assert [getattr(before, key) for key in same] == [getattr(after, key) for key in same]
@@ -124,7 +124,7 @@ def test_a_page_that_repeats_its_layout_costs_its_values_only() -> None:
     labels = [{"gpu": str(index), "UUID": f"GPU-{index}", "text": "x" * 100} for index in range(8)]
     writer = begun()
     for time in range(2):
-        samples = [Sample("DCGM_FI_DEV_GPU_UTIL", each, 50.0, time) for each in labels]
+        samples = [Sample("DCGM_FI_DEV_GPU_UTIL", label_set, 50.0, time) for label_set in labels]
         writer.page(ScrapeResult("http://a", None, samples, time))
         lines = writer.take()
     assert len(b"".join(lines)) < 200
@@ -199,18 +199,18 @@ def test_damage_anywhere_costs_what_it_hits(tmp_path: Path) -> None:
     content = file_of_runs(tmp_path / "file", 5)[-1]
     dice = Random(3)
     for _ in range(200):
-        at = dice.randrange(len(content))
+        position = dice.randrange(len(content))
         damaged = bytearray(content)
-        damaged[at] ^= 1 << dice.randrange(8)
+        damaged[position] ^= 1 << dice.randrange(8)
         path = tmp_path / "damaged"
         path.write_bytes(damaged)
         try:
-            found = runs_read(path)
+            times = runs_read(path)
         except RecordingError:  # the first block says that it is a recording
-            assert at < len(content) / 5
+            assert position < len(content) / 5
             continue
-        assert len(found) >= 4
-        assert all(time in range(5) for time in found)
+        assert len(times) >= 4
+        assert all(time in range(5) for time in times)
 
 
 def test_any_gzip_program_reads_a_recording(tmp_path: Path) -> None:
@@ -295,8 +295,10 @@ def test_numbers_of_label_sets_begin_again(tmp_path: Path, monkeypatch: pytest.M
         pages.append(ScrapeResult(origin, None, samples, 1.0))
         writer.page(pages[-1])
     write(tmp_path / "file", *writer.take())
-    found = [event.result for event in read(tmp_path / "file")[0] if isinstance(event, PageRead)]
-    assert list(map(spelled, found)) == list(map(spelled, pages))
+    read_pages = [
+        event.result for event in read(tmp_path / "file")[0] if isinstance(event, PageRead)
+    ]
+    assert list(map(spelled, read_pages)) == list(map(spelled, pages))
 
 
 def test_a_full_disk_is_an_error_of_the_system() -> None:
@@ -351,13 +353,13 @@ def test_label_sets_beyond_the_bound_are_forgotten(
     monkeypatch.setattr("adapter.server.recording.reader.LABEL_BYTES", 2_000)
     writer = begun()
     labels = [{"pod": f"p{number}"} for number in range(9)]
-    samples = [Sample("x", each, 1.0, 2.0) for each in labels]
+    samples = [Sample("x", label_set, 1.0, 2.0) for label_set in labels]
     for origin, some in (("a", samples[:2]), ("b", samples[2:]), ("c", samples[-2:])):
         writer.page(ScrapeResult(origin, None, some, 2.0))
     write(tmp_path / "file", *writer.take())
     events, reader = read(tmp_path / "file")
     assert reader.losses.lines == {"undefined_labels": 1, "undefined_layout": 1}
-    assert [each.result.origin for each in events if isinstance(each, PageRead)] == ["a", "c"]
+    assert [event.result.origin for event in events if isinstance(event, PageRead)] == ["a", "c"]
 
 
 def test_layouts_of_more_series_than_the_bound_are_forgotten(
@@ -371,8 +373,8 @@ def test_layouts_of_more_series_than_the_bound_are_forgotten(
     write(tmp_path / "file", *writer.take())
     events, reader = read(tmp_path / "file")
     assert reader.losses.lines == {"undefined_layout": 1}
-    found = [each.result.origin for each in events if isinstance(each, PageRead)]
-    assert found == ["a", "b", "c", "c"]
+    origins = [event.result.origin for event in events if isinstance(event, PageRead)]
+    assert origins == ["a", "b", "c", "c"]
 
 
 def test_more_objects_at_one_time_than_the_bound_are_one_line(

@@ -98,7 +98,7 @@ def test_it_writes_what_is_known_at_the_beginning_and_every_change(tmp_path: Pat
 def test_pages_reach_the_store_and_the_recording(tmp_path: Path) -> None:
     recorder = Recorder(RecordingFile(tmp_path / "file", 1 << 20), objects())
     store = Taken()
-    sink = recorder.recording(store)
+    sink = recorder.recording_sink(store)
     at_once(sink.steps(page(4.0)))  # not begun yet
     recorder.begin({})
     at_once(sink.steps(page()))
@@ -122,18 +122,18 @@ def test_a_failure_ends_the_recording_and_nothing_else(
     recorder = Recorder(file, objects())
     recorder.begin({})
     store = Taken()
-    sink = recorder.recording(store)
+    sink = recorder.recording_sink(store)
     with capture_logs() as logs:
         for time in range(100):
             at_once(sink.steps(page(time)))
         asyncio.run(asyncio.wait_for(recorder.run(), 30))
         at_once(sink.steps(page(200.0)))
         recorder.begin({})  # new settings: it stays ended
-    said = {
+    message = {
         "disk": f"{path} cannot be written: No space left on device",
         "limit": f"{path} has reached its limit of 50 bytes",
         "slow": f"{path} is written too slowly: 0 MiB wait",
     }[failure]
-    assert [(row["event"], row["error"]) for row in logs] == [("recording ended", said)]
-    assert recorder.stopped == said
+    assert [(row["event"], row["error"]) for row in logs] == [("recording ended", message)]
+    assert recorder.stopped == message
     assert len(store.results) == 101

@@ -9,7 +9,7 @@ import pytest
 
 from adapter.config.settings import Settings
 from adapter.server.recording.events import RecordingError
-from adapter.server.recording.settings import recorded, restored
+from adapter.server.recording.settings import dump_settings, restore_settings
 
 STORE = {"url": "https://secret-host.example", "username": "me", "password": "secret-word"}
 
@@ -26,9 +26,9 @@ STORE = {"url": "https://secret-host.example", "username": "me", "password": "se
 )
 def test_settings_are_restored(given: dict[str, Any]) -> None:
     settings = Settings.model_validate(given)
-    parts = json.loads(json.dumps(recorded(settings)))
+    parts = json.loads(json.dumps(dump_settings(settings)))
     assert "secret" not in json.dumps(parts)
-    again = restored(parts)
+    again = restore_settings(parts)
     assert (again.values, again.sharing, again.metrics) == (
         settings.values,
         settings.sharing,
@@ -41,4 +41,4 @@ def test_settings_are_restored(given: dict[str, Any]) -> None:
 
 def test_a_setting_of_another_version_is_named() -> None:
     with pytest.raises(RecordingError, match=r"setting values\.wind is not valid here"):
-        restored({"values": {"wind": 3}})
+        restore_settings({"values": {"wind": 3}})

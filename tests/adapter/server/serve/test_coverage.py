@@ -42,10 +42,10 @@ def coverage(*pods: Pod, page: str = "") -> Coverage:
 
 
 async def test_pods_are_counted_with_and_without_a_value() -> None:
-    found = await coverage(
+    counts = await coverage(
         make_pod("busy", node="n"), make_pod("silent", node="n"), page=row(UTIL, 80, "busy")
     ).count()
-    assert (found.pods, found.measured, dict(found.missing)) == (
+    assert (counts.pods, counts.measured, dict(counts.missing)) == (
         2,
         1,
         {"device_named_for_other_pod": 1},
@@ -66,8 +66,8 @@ async def test_pods_are_counted_with_and_without_a_value() -> None:
 async def test_a_pod_without_an_expected_value_is_not_counted_as_missing(
     pod: Pod, why: str
 ) -> None:
-    found = await coverage(pod).count()
-    assert found.pods == 0, why
+    counts = await coverage(pod).count()
+    assert counts.pods == 0, why
 
 
 @pytest.mark.parametrize(("gpus", "missing"), [({"nvidia.com/gpu": 1}, 200), ({}, 0)])

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from adapter.config.settings import Settings
-from adapter.server.serve.check import unusable
+from adapter.server.serve.check import start_problems
 from adapter.server.serve.delegatemetrics import FAMILIES, delegate_families
 from adapter.server.serve.delegates import DelegateError, build_delegation, delegate_options
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
@@ -68,7 +68,7 @@ def test_a_mistake_is_rejected_with_the_fix(
 )
 def test_check_names_the_key_of_a_bad_ca(row: dict[str, Any], text: str) -> None:
     with pytest.raises(AssertionError, match=text):
-        raise AssertionError("\n".join(unusable(settings(row))))
+        raise AssertionError("\n".join(start_problems(settings(row))))
 
 
 async def test_an_account_needs_a_cluster() -> None:
@@ -87,11 +87,13 @@ async def test_the_start_asks_for_an_account() -> None:
 
 def test_check_names_an_api_that_is_off() -> None:
     wrong = settings({"groups": ["external"]})
-    assert next(unusable(wrong)).startswith("delegation.delegates.0.groups: external needs")
+    assert next(start_problems(wrong)).startswith("delegation.delegates.0.groups: external needs")
 
 
 def test_check_asks_for_an_account() -> None:
-    assert "delegation.service_account: set it" in next(unusable(settings({}, token_file=None)))
+    assert "delegation.service_account: set it" in next(
+        start_problems(settings({}, token_file=None))
+    )
 
 
 async def test_without_delegates_nothing_is_built() -> None:
@@ -117,15 +119,15 @@ async def test_metrics_of_a_delegate_that_is_not_reached(tmp_path: Path) -> None
         assert delegation is not None
         await delegation.delegates[0].refresh()
         assert delegation.delegates[0].options.groups == {CUSTOM_GROUP, EXTERNAL_GROUP}
-        found = {
+        values = {
             (sample.name, *sample.labels.values()): sample.value
             for family in delegate_families(delegation)
             for sample in family.samples
         }
-    assert found["gma_delegate_discovery_failures_total", "old"] == 1
-    assert found["gma_delegate_discovery_problem", "old", "unreachable"] == 1
-    assert found["gma_delegate_requests_total", "old", "ok"] == 0
-    assert found["gma_delegate_loops_total",] == 0
-    assert not any(name.startswith("gma_delegate_metrics") for name, *_ in found)
-    assert found["gma_delegate_requests_refused_total", "old", "full"] == 0
+    assert values["gma_delegate_discovery_failures_total", "old"] == 1
+    assert values["gma_delegate_discovery_problem", "old", "unreachable"] == 1
+    assert values["gma_delegate_requests_total", "old", "ok"] == 0
+    assert values["gma_delegate_loops_total",] == 0
+    assert not any(name.startswith("gma_delegate_metrics") for name, *_ in values)
+    assert values["gma_delegate_requests_refused_total", "old", "full"] == 0
     assert len(FAMILIES) == 10

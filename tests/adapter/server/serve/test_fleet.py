@@ -65,8 +65,8 @@ def values(client: httpx.Client, selector: str = "") -> dict[str, str]:
 def rejected(page: str, reason: str) -> float:
     """The number of samples and values that were left out for a reason."""
     begin = f'gma_rejects_total{{reason="{reason}"}} '
-    (found,) = (line for line in page.splitlines() if line.startswith(begin))
-    return float(found.removeprefix(begin))
+    (sample,) = (line for line in page.splitlines() if line.startswith(begin))
+    return float(sample.removeprefix(begin))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from adapter.server.serve.garbage import CyclicCollector, Garbage, resident
+from adapter.server.serve.garbage import CyclicCollector, Garbage, resident_memory
 
 MIB = 1 << 20
 
@@ -22,7 +22,7 @@ class Machine(CyclicCollector):
         self.requests = 0
         self.events: list[str] = []
 
-    def made(self) -> int:
+    def count_new(self) -> int:
         return self.difference
 
     def visit_new(self) -> None:
@@ -44,9 +44,9 @@ class Machine(CyclicCollector):
             self.memory += growth * MIB
             self.requests += asked
             garbage.look()
-        found = self.events[before:]
-        assert found.count("exclude") == seconds
-        return [each for each in found if each != "exclude"]
+        events = self.events[before:]
+        assert events.count("exclude") == seconds
+        return [event for event in events if event != "exclude"]
 
 
 def made() -> tuple[Machine, Garbage]:
@@ -154,7 +154,7 @@ assert alive() == 0
 
 
 def test_the_resident_memory_is_known() -> None:
-    assert resident() > MIB
+    assert resident_memory() > MIB
 
 
 def test_python_starts_no_full_collection_after_the_takeover() -> None:

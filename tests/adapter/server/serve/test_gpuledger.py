@@ -63,11 +63,11 @@ class Days:
 
     def seconds(self, *labels: str) -> dict[str, float]:
         """State -> seconds of all accounts with these values among their labels."""
-        found: dict[str, float] = {}
+        by_state: dict[str, float] = {}
         for names, number in self.ledger.rows():
             if set(labels) <= set(names):
-                found[names[-1]] = found.get(names[-1], 0.0) + number
-        return {state: round(number, 6) for state, number in found.items()}
+                by_state[names[-1]] = by_state.get(names[-1], 0.0) + number
+        return {state: round(number, 6) for state, number in by_state.items()}
 
 
 def llm(name: str = "llm-abc-1", **changes: object) -> Pod:
@@ -280,8 +280,8 @@ async def test_a_series_never_falls_and_no_second_is_counted_twice() -> None:
                 world.scrape(page, now, node="n")
             ledger.begin(60.0)
             for pod in pods:
-                found = world.read(pod.name, "gpu_utilization", now)
-                ledger.add(pod, found, world.store.snapshot)
+                answer = world.read(pod.name, "gpu_utilization", now)
+                ledger.add(pod, answer, world.store.snapshot)
             ledger.end()
             if before > 1000.0 or seen:
                 held += sum(n + 1 for n in alive) * min(max(step, 0.0), LONGEST * 60)

@@ -23,9 +23,9 @@ def test_a_failing_exporter_is_an_absent_value_and_never_zero(running: Running) 
     seen = set()
 
     def gone() -> bool:
-        found = values(client)
-        seen.update(found)
-        return found == []
+        served = values(client)
+        seen.update(served)
+        return served == []
 
     eventually(gone)
     assert seen <= {"80"}

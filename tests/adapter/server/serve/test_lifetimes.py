@@ -34,8 +34,8 @@ def test_each_certificate_is_logged_with_a_tenth_of_its_life_left_and_at_its_end
         served[:] = [Validity(140, 1000)]
         lifetimes.look(152)
         lifetimes.look(950)
-    said = [(line["event"], line["log_level"], line["expires"]) for line in lines]
-    assert said == [
+    events = [(line["event"], line["log_level"], line["expires"]) for line in lines]
+    assert events == [
         ("certificate expires soon", "warning", "1970-01-01 00:01 UTC"),
         ("certificate has expired", "error", "1970-01-01 00:01 UTC"),
         ("certificate expires soon", "warning", "1970-01-01 00:16 UTC"),
@@ -55,7 +55,7 @@ async def test_the_api_servers_own_certificate_is_seen_on_its_connections(
 ) -> None:
     """Its expiry is known to no ConfigMap: kubeadm's is renewed once a year, by hand."""
     security, ca = secured(tmp_path)
-    proven, listening = security.authentication.is_proxy, security.tls.listening
+    proven, listening = security.authentication.is_proxy, security.tls.listening_context
     shown = client_context(ca, PROXY_CA.issue("front-proxy-client", ends=HOUR), tmp_path / "proxy")
     async with serving(whoami(security.trust), listening, proven=proven) as server:
         lifetimes = certificate_lifetimes(security, server, None)
@@ -81,7 +81,7 @@ async def test_a_client_whose_certificate_has_expired_is_counted_with_the_reason
 ) -> None:
     security, ca = secured(tmp_path)
     expired = client_context(ca, PROXY_CA.issue("front-proxy-client", ends=-1), tmp_path / "proxy")
-    async with serving(whoami(security.trust), security.tls.listening) as server:
+    async with serving(whoami(security.trust), security.tls.listening_context) as server:
         with capture_logs() as lines:
             assert await handshake_refused(server.port, expired) is not None
         assert server.stats.refused == {"client-certificate": 1}

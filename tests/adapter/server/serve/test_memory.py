@@ -68,7 +68,7 @@ class Replica:
     @property
     def evidence(self) -> float:
         """Requests behind what it knows."""
-        return sum(one.evidence(self.now) for one in self.ratios.lessons(self.now).values())
+        return sum(lesson.evidence(self.now) for lesson in self.ratios.lessons(self.now).values())
 
 
 def lessons(requests: float) -> dict[Topic, Lesson]:

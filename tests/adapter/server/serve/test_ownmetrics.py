@@ -95,9 +95,9 @@ def test_a_metric_may_have_a_longer_window_than_the_others() -> None:
     at = world({"name": "calm", "series": UTIL, "kind": "mean", "window": "10m"})
     for time in range(100, 701, 5):
         at.scrape(row(UTIL, 100 if time < 400 else 0, "p"), float(time))
-    found = reading(at.read("p", "calm", 701.0))
-    assert found.value == pytest.approx(100 * 59 / 120)  # (100, 700] has 59 at work of 120
-    assert found.window == 600
+    answer = reading(at.read("p", "calm", 701.0))
+    assert answer.value == pytest.approx(100 * 59 / 120)  # (100, 700] has 59 at work of 120
+    assert answer.window == 600
     assert at.value("p", UTIL, 701.0) == 0.0
 
 
@@ -112,8 +112,8 @@ def test_a_rate_is_computed_from_a_counter() -> None:
     at = world({"name": "tokens", "series": "tokens_total", "kind": "rate"})
     for time in EVERY_5_S:
         at.scrape(row("tokens_total", 7 * time, "p"), float(time))
-    found = reading(at.read("p", "tokens", 161.0))
-    assert (found.value, found.window) == (7.0, 30)
+    answer = reading(at.read("p", "tokens", 161.0))
+    assert (answer.value, answer.window) == (7.0, 30)
 
 
 def test_a_query_describes_the_pod_in_its_answer_with_or_without_a_gpu() -> None:
@@ -144,8 +144,8 @@ def test_the_answer_to_a_query_belongs_to_its_metric_regardless_of_its_name() ->
         {"status": "success", "data": {"resultType": "vector", "result": result}}
     )
     group = QueryGroup("metrics.lag", ("lag",), "queue")
-    (found,) = decode(body, SeriesMemo(), group).samples.values()
-    assert found == [Sample("lag", {"namespace": "ml", "pod": "p"}, 8.0, 100.0)]
+    (samples,) = decode(body, SeriesMemo(), group).samples.values()
+    assert samples == [Sample("lag", {"namespace": "ml", "pod": "p"}, 8.0, 100.0)]
 
 
 def test_a_catalogue_without_user_metrics_is_unchanged() -> None:

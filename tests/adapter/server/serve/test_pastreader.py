@@ -13,8 +13,8 @@ from adapter.answers.view.historyhours import HISTORYHOURS, HistoryHours
 from adapter.server.serve import pastreader
 from adapter.server.serve.pastreader import PastReader
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.runtime.steps import WaitingSteps, at_once, paced
-from apiservice.view.endpoint import page
+from apiservice.runtime.steps import WaitingSteps, at_once, run_in_slices
+from apiservice.view.endpoint import render_page
 from apiservice.view.negotiation import negotiate
 from apiservice.view.options import TableOptions, list_options
 from apiservice.view.presentation import presentation
@@ -41,18 +41,18 @@ class Replica:
         if self.refusals:
             self.refusals -= 1
             raise ClusterAnswerError("GET: 503 no endpoints", 503, "")
-        return await paced(self._page(path))
+        return await run_in_slices(self._page(path))
 
     def _page(self, path: str) -> WaitingSteps[bytes]:
         served = ServedResource(HISTORYHOURS, HistoryHours(self.ring))
         group = ViewGroup("view.gpu-metrics-adapter.io", "v1alpha1", (served,))
-        query = {key: found[0] for key, found in parse_qs(urlsplit(path).query).items()}
+        query = {key: values[0] for key, values in parse_qs(urlsplit(path).query).items()}
         options = list_options(HISTORYHOURS, None, query)
         keys = yield from KeyLists().keys(served, None, options, 0.0)
         selection = yield from select(served, keys, options)
         form = negotiate(b"application/json")
         presented = presentation(group, served, form, TableOptions(), 0.0)
-        return (yield from page(served, None, options, selection, presented, 0.0))
+        return (yield from render_page(served, None, options, selection, presented, 0.0))
 
 
 async def _run(replica: Replica, until: int) -> tuple[HistoryRing, list[str]]:

@@ -61,7 +61,7 @@ EXTRAS = {
 def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, source, said = EXTRAS[name]
+    module, source, message = EXTRAS[name]
     monkeypatch.setitem(sys.modules, module, None)
     file = tmp_path / "config.yaml"
     kind = source.partition(":")[0]
@@ -71,7 +71,7 @@ def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
     )
     ended = invoke("serve", "--config", str(file))
     assert ended.code == 2
-    assert said in ended.output
+    assert message in ended.output
     assert command_to_install(name.partition(",")[0]) in ended.output
 
 
@@ -145,16 +145,16 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "said"), UNUSABLE, ids=[said for _, said in UNUSABLE])
+@pytest.mark.parametrize(("config", "text"), UNUSABLE, ids=[text for _, text in UNUSABLE])
 def test_check_names_every_file_that_cannot_be_used(
-    config: dict[str, Any], said: str, tmp_path: Path
+    config: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(config))
     code, output = invoke("serve", "--check", "--config", str(file))
     assert code == 2
     assert output.startswith("gpu-metrics-adapter: ")
-    assert said in output
+    assert text in output
     assert output.count("\n") == 1
 
 
@@ -168,7 +168,7 @@ def test_check_names_all_reasons_at_once_and_writes_nothing(tmp_path: Path) -> N
     code, output = invoke("serve", "--check", "--config", str(file))
     assert code == 2
     assert output.count("\n") == 3
-    assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_certificate_of_its_own_is_kept_where_only_its_user_writes(tmp_path: P
     )
     assert ended.code == 0
     folder = tmp_path / "state" / "gpu-metrics-adapter" / "certs"
-    assert sorted(each.name for each in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         "ca.crt",
         "ca.key",
         "tls.crt",

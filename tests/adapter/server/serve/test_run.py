@@ -32,12 +32,12 @@ def test_without_an_exporter_it_is_ready_after_the_age_limit_and_not_before(lab:
     lab.config["values"] = {"age_limit": "4s"}
     started = time.monotonic()
     with lab.serving() as serving, serving.client() as client:
-        said = client.get("/readyz?verbose").text
+        text = client.get("/readyz?verbose").text
         eventually(lambda: ready(client))
         waited = time.monotonic() - started
     assert waited > 4
     # On a busy machine, the start may have taken longer: then this cannot be checked.
-    assert "[-]source failed" in said or waited > 8
+    assert "[-]source failed" in text or waited > 8
 
 
 def test_a_key_that_cannot_be_read_leaves_the_last_pair_and_the_process(lab: Lab) -> None:

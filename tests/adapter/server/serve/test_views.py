@@ -39,9 +39,9 @@ def _rows(client: httpx.Client, path: str) -> dict[str, dict[str, Any]]:
     """Name -> column -> cell."""
     answer = client.get(f"{GROUP}/{path}", headers=TABLE)
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    columns = [column["name"] for column in found["columnDefinitions"]]
-    rows = (dict(zip(columns, row["cells"], strict=True)) for row in found["rows"] or ())
+    table = answer.json()
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    rows = (dict(zip(columns, row["cells"], strict=True)) for row in table["rows"] or ())
     return {row["Name"]: row for row in rows}
 
 
@@ -57,8 +57,8 @@ def test_gpus_pods_and_workloads_are_shown_with_the_hpa(running: Running) -> Non
     assert (pod["Util"], pod["How"], pod["Why-Not"]) == ("80%", "exact", "<none>")
     workload = _rows(client, "gpuworkloads")["statefulset.llm"]
     assert (workload["HPA"], workload["Target"]) == ("scale", "gpu_utilization ?/60")
-    found = client.get(f"{GROUP}/namespaces/ns/gpupods/{NAME}").json()
-    assert found["hpas"][0]["name"] == "scale"
+    gpupod = client.get(f"{GROUP}/namespaces/ns/gpupods/{NAME}").json()
+    assert gpupod["hpas"][0]["name"] == "scale"
 
 
 def test_what_the_hpa_was_is_kept_from_the_first_minute(running: Running) -> None:
@@ -69,6 +69,6 @@ def test_what_the_hpa_was_is_kept_from_the_first_minute(running: Running) -> Non
     eventually(lambda: ready(client))
     path = f"{GROUP}/namespaces/ns/gpuhistories/horizontalpodautoscaler.scale"
     eventually(lambda: client.get(path).json().get("current"), seconds=90)
-    found = client.get(path).json()
-    assert (found["metric"], found["target"][-1]) == ("gpu_utilization", 60)
-    assert found["value"][-1] is None  # the controller has none: not 0
+    history = client.get(path).json()
+    assert (history["metric"], history["target"][-1]) == ("gpu_utilization", 60)
+    assert history["value"][-1] is None  # the controller has none: not 0

@@ -14,7 +14,7 @@ import pytest
 
 from adapter.tools.client.access import Api, cluster
 from adapter.tools.client.errors import VIEW, ClientError, MissingRight, grant, missing_right
-from adapter.tools.client.naming import named, named_in_cluster
+from adapter.tools.client.naming import read_named, read_named_in_cluster
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of, table_row
 from tests.apiservice.kubeapi import kubeconfig, write
 
@@ -23,8 +23,8 @@ PODS = f"{VIEW}/namespaces/chat/gpupods"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with api_server(tmp_path) as found:
-        yield found
+    with api_server(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def rows(count: int, namespace: str = "chat") -> list[dict[str, Any]]:
@@ -43,8 +43,8 @@ async def test_a_list_is_read_in_pages_of_500(lab: tuple[ApiServer, Path]) -> No
     server, file = lab
     server.answers[PODS] = rows(1201)
     async with cluster(file) as api:
-        found = await api.list(PODS, labels="", fields="")
-    assert [row["metadata"]["name"] for row in found] == [f"llm-{i}" for i in range(1201)]
+        pods = await api.list(PODS, labels="", fields="")
+    assert [row["metadata"]["name"] for row in pods] == [f"llm-{i}" for i in range(1201)]
     assert [line.partition("?")[2] for line in server.asked] == [
         "limit=500",
         "limit=500&continue=500",
@@ -76,12 +76,12 @@ async def test_a_server_that_does_not_answer_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adapter.tools.client.access.TIMEOUT", 0.2)
-    held: list[asyncio.StreamWriter] = []
-    silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
+    writers: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
     async with silent:
         error = await failure(write(tmp_path, kubeconfig(url)), lambda api: api.list(PODS))
-        for writer in held:
+        for writer in writers:
             writer.close()
     assert url in str(error)
     assert "no answer in time" in str(error)
@@ -137,7 +137,9 @@ async def test_a_missing_right_names_the_right_the_user_and_the_grant(
         "--role=get-list-gpupods.view.gpu-metrics-adapter.io --user=jane@example.com "
         "--dry-run=client -o yaml | kubectl apply -f -`"
     )
-    assert str(error).endswith(f"; server: {server.url} (kubeconfig {file}, context lab)")
+    all_rights = "docs/rights.md lists the rights of each command"
+    place = f"; server: {server.url} (kubeconfig {file}, context lab); {all_rights}"
+    assert str(error).endswith(place)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ LIST = f"{HPAS}/namespaces/chat/horizontalpodautoscalers"
 
 
 async def _hpa(api: Api, name: str) -> Any:
-    return await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
+    return await read_named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
 
 
 async def test_a_name_that_exists_is_returned(lab: tuple[ApiServer, Path]) -> None:
@@ -323,7 +325,7 @@ async def test_a_node_is_named_in_the_whole_cluster(lab: tuple[ApiServer, Path])
     server, file = lab
     server.answers["/api/v1/nodes"] = [{"metadata": {"name": "gpu-node-1"}}]
     error = await failure(
-        file, lambda api: named_in_cluster(api, "node", "/api/v1/nodes", "gpu-nod-1")
+        file, lambda api: read_named_in_cluster(api, "node", "/api/v1/nodes", "gpu-nod-1")
     )
     assert str(error) == "no node 'gpu-nod-1' in the cluster: did you mean gpu-node-1?"
 

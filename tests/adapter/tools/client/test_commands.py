@@ -26,18 +26,18 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with busy_cluster(tmp_path) as found:
-        yield found
+    with busy_cluster(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> dict[str, click.Command]:
     """Every command that does something, by its words."""
     if not isinstance(command, click.Group):
         return {" ".join(path): command}
-    found: dict[str, click.Command] = {}
-    for name, each in command.commands.items():
-        found |= leaves(each, (*path, name))
-    return found
+    commands: dict[str, click.Command] = {}
+    for name, subcommand in command.commands.items():
+        commands |= leaves(subcommand, (*path, name))
+    return commands
 
 
 COMMANDS = leaves(main)
@@ -53,9 +53,9 @@ def option(command: click.Command, name: str) -> click.Option | None:
 def test_the_help_says_what_the_exit_codes_mean(name: str) -> None:
     code, output = invoke(*name.split(), "--help")
     assert code == 0
-    (said,) = re.findall(r"Exit codes: 0[^.]*\.", " ".join(output.split()))
+    (sentence,) = re.findall(r"Exit codes: 0[^.]*\.", " ".join(output.split()))
     assert re.fullmatch(
-        r"Exit codes: 0(, 1 if .+)?, 2 (if .+, or )?for a wrong option or word\.", said
+        r"Exit codes: 0(, 1 if .+)?, 2 (if .+, or )?for a wrong option or word\.", sentence
     )
 
 
@@ -70,11 +70,11 @@ def test_a_format_for_programs_is_json_and_yaml(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_means_the_same_in_every_command(name: str) -> None:
     """A context is never a namespace, and all can stand before the command."""
-    shared = {str(each.name): each for each in main.params if isinstance(each, click.Option)}
-    for each in COMMANDS[name].params:
-        if each.name in shared:
-            assert set(shared[each.name].opts) >= set(each.opts) or name.startswith("maintain")
-            assert type(each) is type(shared[each.name]), each.name
+    shared = {str(param.name): param for param in main.params if isinstance(param, click.Option)}
+    for param in COMMANDS[name].params:
+        if param.name in shared:
+            assert set(shared[param.name].opts) >= set(param.opts) or name.startswith("maintain")
+            assert type(param) is type(shared[param.name]), param.name
 
 
 @pytest.mark.parametrize("name", TOOLS)
@@ -82,13 +82,13 @@ def test_yaml_is_the_same_as_json(name: str, lab: tuple[ApiServer, Path]) -> Non
     command = ("--kubeconfig", str(lab[1]), *TOOLS[name])
     code, text = invoke(*command, "-o", "json")
     ended = invoke(*command, "-o", "yaml")
-    found = json.loads(text), yaml.safe_load(ended.output)
+    documents = json.loads(text), yaml.safe_load(ended.output)
     assert ended.code == code
-    for document in found:
+    for document in documents:
         for moving in ("time", "now", "events", "notes"):
             document.pop(moving, None)
     ages = re.compile(r'\\b\\d+(\\.\\d+)?m?s\\b|"(idleSeconds|costSoFar)": [\\d.]+')
-    one, other = (ages.sub("", json.dumps(each, sort_keys=True)) for each in found)
+    one, other = (ages.sub("", json.dumps(content, sort_keys=True)) for content in documents)
     assert one == other
 
 
@@ -97,14 +97,14 @@ def test_options_stand_before_or_after_the_command(name: str, lab: tuple[ApiServ
     server, file = lab
     options: tuple[str, ...] = ("--kubeconfig", str(file), "--context", "lab", "--as", "jane")
     options += ("--as-group", "a", "--as-group", "b c")
-    asked = []
+    requests = []
     for command in ((*options, *TOOLS[name]), (*TOOLS[name], *options)):
         server.asked.clear()
         assert invoke(*command).code in (0, 1)
-        asked.append(sorted(server.asked))
-    assert asked[0] == asked[1]
-    assert {each["Impersonate-User"] for each in server.headers} == {"jane"}
-    groups = {tuple(each.get_all("Impersonate-Group") or ()) for each in server.headers}
+        requests.append(sorted(server.asked))
+    assert requests[0] == requests[1]
+    assert {headers["Impersonate-User"] for headers in server.headers} == {"jane"}
+    groups = {tuple(headers.get_all("Impersonate-Group") or ()) for headers in server.headers}
     assert groups == {("a", "b c")}
 
 
@@ -186,23 +186,23 @@ class Hostile:
 def test_no_name_of_a_cluster_reaches_the_terminal_as_it_is(
     name: str, lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = 0
+    printed = 0
     words = TOOLS.get(name, ("idle", "-o", "csv"))
     formats = ("text",) if "csv" in name else ("text", "json", "yaml")
     for seed in range(60):
-        if seed >= 6 and seen:
+        if seed >= 6 and printed:
             break  # a list with few texts shows one of them after more tries
         chance = random.Random(f"{name}{seed}")
         monkeypatch.setattr("adapter.tools.client.access.call", Hostile(chance))
         for output in formats:
             more = () if "csv" in name else ("-o", output)
             ended = invoke("--kubeconfig", str(lab[1]), *words, *more, terminal=True)
-            own = re.sub("\x1b\\[(?:0|1|2|31|32|33)m", "", ended.output)
-            wrong = {one for one in own if unicodedata.category(one) in _CONTROLS} - {"\n", "\r"}
-            assert not wrong, (seed, output, own)
-            assert "\r" not in own.replace("\r\n", "")  # RFC 4180 ends lines so
-            seen += SEEN in own
-    assert seen, "no text of the cluster was printed"
+            text = re.sub("\x1b\\[(?:0|1|2|31|32|33)m", "", ended.output)
+            wrong = {one for one in text if unicodedata.category(one) in _CONTROLS} - {"\n", "\r"}
+            assert not wrong, (seed, output, text)
+            assert "\r" not in text.replace("\r\n", "")  # RFC 4180 ends lines so
+            printed += SEEN in text
+    assert printed, "no text of the cluster was printed"
 
 
 _CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -35,7 +35,7 @@ def completed(lab: tuple[ApiServer, Path], typed: str) -> list[str]:
     *words, incomplete = typed.split(" ")
     shell = BashComplete(main, {}, "gpu-metrics-adapter", "X")
     words = ["--kubeconfig", str(lab[1]), *words]
-    return [each.value for each in shell.get_completions(words, incomplete)]
+    return [completion.value for completion in shell.get_completions(words, incomplete)]
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,13 @@ class Garbler:
         self, client: Any, method: str, path: str, *more: Any, **named: Any
     ) -> bytes:
         answer: bytes = await self._call(client, method, path, *more, **named)
-        found = msgspec.json.decode(answer)
-        at = path.partition("?")[0]
-        self.places |= {(at, keys) for keys in _keys(found)}
-        if self.change is None or self.change[0][0] != at:
+        content = msgspec.json.decode(answer)
+        endpoint = path.partition("?")[0]
+        self.places |= {(endpoint, keys) for keys in _keys(content)}
+        if self.change is None or self.change[0][0] != endpoint:
             return answer
         (_, keys), odd = self.change
-        return msgspec.json.encode(_with(found, keys, odd))
+        return msgspec.json.encode(_with(content, keys, odd))
 
 
 def _keys(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -72,8 +72,8 @@ def _with(value: Any, keys: tuple[Any, ...], odd: Any) -> Any:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with busy_cluster(tmp_path) as found:
-        yield found
+    with busy_cluster(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 @pytest.mark.hypothesis  # `make fuzz` tries more

@@ -73,7 +73,7 @@ HOSTILE = {
 def test_a_name_is_escaped_before_the_line_is_coloured(name: str, unicode: bool) -> None:
     plain, screen = Screen(unicode=unicode), Screen(colours=True, unicode=unicode)
     clean, sign = plain.line(name), plain.mark("good")
-    assert all(one.isprintable() or one >= "\U000f0000" for one in clean)
+    assert all(character.isprintable() or character >= "\U000f0000" for character in clean)
     styled = screen.line(f"{screen.style(f'bad {name}', 'red')} {screen.mark('good')} {name}")
     assert styled == f"\x1b[31mbad {clean}\x1b[0m \x1b[32m{sign}\x1b[0m {clean}"
 

@@ -117,26 +117,26 @@ async def watched(
     """The evidence of an HPA that goes through phases, one at each look."""
     times = iter(range(0, 10_000, 10))
     with api_server(folder) as (server, file):
-        at = 0
+        position = 0
 
         def show() -> None:
-            furnish(server, phases[min(at, len(phases) - 1)], **given)
-            change(server, at)
+            furnish(server, phases[min(position, len(phases) - 1)], **given)
+            change(server, position)
 
         async def sleep(_: float) -> None:
-            nonlocal at
-            at += 1
+            nonlocal position
+            position += 1
             show()
 
         show()
-        seen: list[HpaLook] = []
+        looks: list[HpaLook] = []
         async with cluster(file, None, NS, Impersonation()) as api:
             return await watching.watch(
                 api,
                 "llm",
                 float(20 * len(phases)),
                 5.0,
-                progress=seen.append,
+                progress=looks.append,
                 sleep=sleep,
                 clock=lambda: 1_700_000_000.0 + next(times),
             )
@@ -145,8 +145,8 @@ async def watched(
 def product(evidence: ConformanceEvidence) -> Json:
     text = "\n".join(evidence.lines(Screen(width=200)))
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    (found,) = yaml.safe_load(block)["spec"]["schedulingOrchestration"]
-    return dict(found)
+    (requirement,) = yaml.safe_load(block)["spec"]["schedulingOrchestration"]
+    return dict(requirement)
 
 
 async def test_an_hpa_that_scales_out_and_in_is_proof(tmp_path: Path) -> None:
@@ -207,9 +207,9 @@ async def test_what_is_not_seen_is_not_proven(case: str, tmp_path: Path) -> None
     step = evidence.steps()[number]
     assert step.proof == ""
     assert words in step.missing
-    found = product(evidence)
-    assert (found["status"], found["evidence"]) == ("", [])
-    assert found["notes"].startswith("Not proven: ")
+    requirement = product(evidence)
+    assert (requirement["status"], requirement["evidence"]) == ("", [])
+    assert requirement["notes"].startswith("Not proven: ")
 
 
 async def test_the_look_that_explains_a_change_is_shown(tmp_path: Path) -> None:
@@ -346,8 +346,8 @@ async def test_a_simulation_is_named_and_is_not_evidence_for_a_platform(
     assert evidence.status == 0
     text = "\n".join(evidence.lines(Screen(width=200)))
     assert f"**Simulated, not evidence for a platform**: {words}." in text
-    found = product(evidence)
-    assert (found["status"], found["notes"]) == ("", "Proven on a simulation only.")
+    requirement = product(evidence)
+    assert (requirement["status"], requirement["notes"]) == ("", "Proven on a simulation only.")
 
 
 async def test_what_could_not_be_looked_at_is_said(tmp_path: Path) -> None:
@@ -373,15 +373,15 @@ def test_the_command_ends_with_1_and_writes_each_format(tmp_path: Path) -> None:
         done = invoke(*command)
         assert done.code == 1
         assert "| The HPA scales in | FAIL | it has to follow a rise |" in done.output
-        found = invoke(*command, "-o", "json").output
-        content = json.loads(found[found.index("{") :])
+        output = invoke(*command, "-o", "json").output
+        content = json.loads(output[output.index("{") :])
         assert [step["passed"] for step in content["steps"]] == [True, True, False, False]
         assert yaml.safe_load(content["product"])["spec"]
 
 
 def test_the_queue_of_the_example_is_the_metric_of_its_hpa() -> None:
     example = (ROOT / "docs/examples/conformance.yaml").read_text()
-    objects = {one["kind"]: one for one in yaml.safe_load_all(example)}
+    objects = {manifest["kind"]: manifest for manifest in yaml.safe_load_all(example)}
     page = objects["ConfigMap"]["data"]["metrics"].replace("} 0", "} 20")
     template = objects["Deployment"]["spec"]["template"]["metadata"]
     pod = make_pod("c-0", node="n", annotations=template["annotations"])

@@ -24,9 +24,9 @@ from adapter.tools.doctor.facts import (
     SelfPage,
     StoreAnswer,
 )
-from adapter.tools.doctor.page import ExporterPage, reduced
+from adapter.tools.doctor.page import ExporterPage, reduce_page
 from adapter.tools.doctor.release import Release, release
-from adapter.tools.doctor.rulesfile import mounted, seen_rules
+from adapter.tools.doctor.rulesfile import find_mounted_rules, seen_rules
 from adapter.tools.doctor.scalers import read_hpa
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -128,16 +128,16 @@ def pod(
 def exporter(on: str, **more: Any) -> SeenPod:
     """A dcgm-exporter."""
     image = more.pop("image", "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.2-4.7.1-ubuntu22.04")
-    given: Any = {"ports": [{"name": "metrics", "containerPort": 9400}]}
-    given |= {"env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}]}
-    given |= more.pop("container", {})
+    spec: Any = {"ports": [{"name": "metrics", "containerPort": 9400}]}
+    spec |= {"env": [{"name": "DCGM_EXPORTER_INTERVAL", "value": "10000"}]}
+    spec |= more.pop("container", {})
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dcgm-exporter"}
     more.setdefault("owners", [owner | {"controller": True, "uid": "uid-dcgm-exporter"}])
     return pod(
         more.pop("name", f"dcgm-exporter-{on}"),
         "gpu-operator",
         on,
-        [container(image, **given)],
+        [container(image, **spec)],
         {"app.kubernetes.io/name": "dcgm-exporter"},
         **more,
     )
@@ -261,13 +261,13 @@ def review(user: str, resource: str, *, allowed: bool = True) -> Review:
 
 def clean() -> Facts:
     """Facts in which no check finds anything."""
-    own = [own_pod("gma-1"), own_pod("gma-2")]
+    own_pods = [own_pod("gma-1"), own_pod("gma-2")]
     pods = [
         pod("llm-1", on="gpu-a", labels=LABELS),
         pod("llm-2", on="gpu-b", labels=LABELS),
         exporter("gpu-a"),
         exporter("gpu-b"),
-        *own,
+        *own_pods,
     ]
     facts = Facts(offline=False, now=NOW.timestamp())
     facts.version = Fact((1, 33))
@@ -304,7 +304,7 @@ def clean() -> Facts:
     facts.daemonsets = Fact([])
     facts.quotas = Fact([])
     facts.volume_claims = Fact([])
-    facts.release = Fact(own_workload(pods=own))
+    facts.release = Fact(own_workload(pods=own_pods))
     facts.nodepool = Fact(nodepool())
     facts.autoscaler = Fact("cluster-autoscaler")
     facts.pages = Fact({f"gpu-operator/dcgm-exporter-{n}": page(n, p) for n, p in HOLDERS.items()})
@@ -326,7 +326,7 @@ def page(on: str, holder: str = "", text: str = "") -> ExporterPage:
     rows = {"DCGM_FI_DEV_GPU_UTIL": "87", "DCGM_FI_DEV_FB_USED": "1024", "DCGM_FI_DEV_FB_FREE": "9"}
     body = text or "".join(f"{name}{{{labels}}} {value}\n" for name, value in rows.items())
     blank = ExporterPage(f"gpu-operator/dcgm-exporter-{on}", on, "dcgm-exporter", ":9400/metrics")
-    return reduced(body.encode(), blank, now=NOW.timestamp())
+    return reduce_page(body.encode(), blank, now=NOW.timestamp())
 
 
 def self_page(name: str, **values: float) -> SelfPage:
@@ -341,12 +341,12 @@ def self_page(name: str, **values: float) -> SelfPage:
         "gma_scrape_targets": 2,
         "process_resident_memory_bytes": 200 << 20,
     }
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+    samples: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
         (key, ()): float(value) for key, value in (usual | values).items()
     }
-    found["gma_rejects_total", (("reason", "no_row"),)] = 3.0
+    samples["gma_rejects_total", (("reason", "no_row"),)] = 3.0
     serving = ("gma_certificate_expiry_timestamp_seconds", (("certificate", "serving"),))
-    return SelfPage(name, found | {serving: NOW.timestamp() + 90 * 86400})
+    return SelfPage(name, samples | {serving: NOW.timestamp() + 90 * 86400})
 
 
 def nodepool(config: str = "nodepool: {provisioning_method: auto}\n", **more: Any) -> Release:
@@ -380,30 +380,30 @@ rules:
 def row(on: str, holder: str = "", **more: str) -> dict[str, str]:
     """The labels of a device's series in Prometheus, with ``honorLabels: false``."""
     name = "DCGM_FI_DEV_GPU_UTIL"
-    found = {"__name__": name, "instance": f"{on}:9400", "UUID": f"GPU-{on}", "gpu": "0"}
-    found |= {"namespace": "gpu-operator", "pod": f"dcgm-exporter-{on}"}
+    labels = {"__name__": name, "instance": f"{on}:9400", "UUID": f"GPU-{on}", "gpu": "0"}
+    labels |= {"namespace": "gpu-operator", "pod": f"dcgm-exporter-{on}"}
     if holder:
-        found |= {"exported_namespace": "chat", "exported_pod": holder}
-    return found | more
+        labels |= {"exported_namespace": "chat", "exported_pod": holder}
+    return labels | more
 
 
 def stored(series: list[dict[str, str]] | None = None, **more: Any) -> StoreAnswer:
     """What a Prometheus answers about the clean cluster."""
     rows = [row(on, pod) for on, pod in HOLDERS.items()] if series is None else series
-    given = {
+    usual = {
         "problem": "",
         "series": rows,
-        "names": frozenset(each["__name__"] for each in rows),
-        "intervals": {each["instance"]: 15.0 for each in rows},
+        "names": frozenset(labels["__name__"] for labels in rows),
+        "intervals": {labels["instance"]: 15.0 for labels in rows},
     }
-    return StoreAnswer("http://prometheus.monitoring:9090", **(given | more))
+    return StoreAnswer("http://prometheus.monitoring:9090", **(usual | more))
 
 
 def clean_store() -> Facts:
     """Facts of a clean cluster whose adapter reads Prometheus."""
     facts = clean()
-    own = [each for each in facts.pods.read() if each.pod.ref.namespace == HOME]
-    facts.release = Fact(own_workload(FROM_STORE, own))
+    own_pods = [seen_pod for seen_pod in facts.pods.read() if seen_pod.pod.ref.namespace == HOME]
+    facts.release = Fact(own_workload(FROM_STORE, own_pods))
     facts.store = Fact(stored())
     external = apiservice("v1beta1.external.metrics.k8s.io")
     facts.apiservices = Fact([*facts.apiservices.read(), external])
@@ -416,11 +416,11 @@ def clean_store() -> Facts:
 
 def given_rules(facts: Facts, text: str) -> None:
     """Set what the ConfigMap with the rules contains."""
-    own = facts.release.read()
-    place = mounted(own) if own else None
-    assert own
+    own_release = facts.release.read()
+    place = find_mounted_rules(own_release) if own_release else None
+    assert own_release
     assert place
-    facts.rules = Fact(seen_rules(place, {place.key: text}, own))
+    facts.rules = Fact(seen_rules(place, {place.key: text}, own_release))
 
 
 def rules_page(**values: float) -> SelfPage:

@@ -40,11 +40,11 @@ def marker() -> str:
 
 def test_no_marker_of_the_cluster_is_in_the_file(tmp_path: Path) -> None:
     """Markers where a cluster keeps texts of its users."""
-    found: list[str] = []
+    marks: list[str] = []
 
     def secret() -> str:
-        found.append(marker())
-        return found[-1]
+        marks.append(marker())
+        return marks[-1]
 
     facts = clean()
     env: list[dict[str, Any]] = [
@@ -105,9 +105,9 @@ metrics: [{{name: {secret()}, series: a_{secret()}, labels: {{a: {secret()}}}}}]
     file = tmp_path / "support.json"
     write(file, report, facts)
     text = file.read_text()
-    for each in found:
-        assert each not in text, each
-        assert base64.b64encode(each.encode()).decode() not in text
+    for mark in marks:
+        assert mark not in text, mark
+        assert base64.b64encode(mark.encode()).decode() not in text
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     whole = json.loads(text)
     assert {row["name"] for row in whole["nodes"]} == {"gpu-a", "gpu-b", "gpu-c"}
@@ -137,10 +137,10 @@ def test_invalid_settings_are_named_without_their_values() -> None:
     ],
 )
 def test_texts_of_others_lose_what_looks_like_a_credential(text: str) -> None:
-    found = cleaned(f"failed: {text}")
-    assert "[removed]" in found
-    assert "hunter2" not in found
-    assert "abcdefghijk" not in found
+    clean_text = cleaned(f"failed: {text}")
+    assert "[removed]" in clean_text
+    assert "hunter2" not in clean_text
+    assert "abcdefghijk" not in clean_text
     assert cleaned("connection refused by 10.0.0.7:9400") == "connection refused by 10.0.0.7:9400"
 
 
@@ -160,7 +160,7 @@ def test_labels_of_own_metrics_lose_what_looks_like_a_credential() -> None:
     page = SelfPage("gma-1", {("gma_exporter_up", labels): 1.0})
     facts = clean()
     facts.self_pages = Fact([page])
-    found = content(DoctorReport(run(facts), "server"), facts)["self_metrics"]
-    assert found[0]["samples"] == [
+    metrics = content(DoctorReport(run(facts), "server"), facts)["self_metrics"]
+    assert metrics[0]["samples"] == [
         ["gma_exporter_up", {"exporter": "http://[removed]10.0.0.1:9400/metrics"}, 1.0]
     ]

@@ -11,11 +11,11 @@ import pytest
 from adapter.config.process.output import Screen
 from adapter.pipeline.cluster.objects import ResourceQuota, read
 from adapter.tools.doctor.facts import Fact, Facts, UnreadError
-from adapter.tools.doctor.model import CheckSection, Severity, registered
+from adapter.tools.doctor.model import CheckSection, Severity, registered_checks
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.results import Outcome
 from adapter.tools.doctor.runner import run
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 from tests.adapter.tools.doctor.clean import (
     clean,
     clean_store,
@@ -30,7 +30,7 @@ from tests.adapter.tools.doctor.faults.every import FAULTS, OF_OTHERS
 from tests.adapter.tools.doctor.faults.register import Fault
 from tests.adapter.tools.doctor.faults.servers import PENDING, TRITON, VLLM, page_of, server_pod
 
-CHECKS = {each.id: each for each in registered()}
+CHECKS = {check.id: check for check in registered_checks()}
 COMMANDS = ("kubectl ", "echo ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
 CASES = [
     pytest.param(identity, change, id=f"{identity}-{change.__name__}")
@@ -46,16 +46,18 @@ def test_every_check_has_a_fault() -> None:
 @pytest.mark.parametrize("world", [clean, clean_store])
 def test_a_clean_cluster_is_silent(world: Callable[[], Facts]) -> None:
     results = run(world())
-    assert {each.check.id: each.findings for each in results if each.findings} == {}
-    assert {each.check.id: each.why for each in results if each.outcome is Outcome.UNKNOWN} == {}
+    assert {result.check.id: result.findings for result in results if result.findings} == {}
+    assert {
+        result.check.id: result.why for result in results if result.outcome is Outcome.UNKNOWN
+    } == {}
 
 
 def test_every_check_looks_at_one_of_the_clean_clusters() -> None:
     fine = {
-        each.check.id
+        result.check.id
         for world in (clean, clean_store)
-        for each in run(world())
-        if each.outcome is Outcome.FINE
+        for result in run(world())
+        if result.outcome is Outcome.FINE
     }
     # Of a cluster's HPAs the API server has refused the invalid ones; no clean cluster has buffers
     # by force.
@@ -109,7 +111,7 @@ def test_a_missing_right_ends_only_the_checks_that_need_it() -> None:
     right = UnreadError("bob may not list pods in the whole cluster", "kubectl create clusterrole")
     facts.pods = Fact(unread=right)
     facts.nodes = Fact(unread=right)
-    results = {each.check.id: each for each in run(facts)}
+    results = {result.check.id: result for result in run(facts)}
     assert results["GMA001"].outcome is Outcome.FINE
     assert results["GMA401"].outcome is Outcome.FINE
     unknown = results["GMA422"]
@@ -120,18 +122,18 @@ def test_a_missing_right_ends_only_the_checks_that_need_it() -> None:
     assert text.count("$ kubectl create clusterrole") == 1
     assert text.count("bob may not list pods") == 1
     (line,) = [line for line in text.splitlines() if "checks, for one reason" in line]
-    unknown_ids = [key for key, each in results.items() if each.outcome is Outcome.UNKNOWN]
+    unknown_ids = [key for key, result in results.items() if result.outcome is Outcome.UNKNOWN]
     assert f"{len(unknown_ids)} checks" in line
     assert all(text.count(key) == 1 for key in unknown_ids)
 
 
 def test_a_quota_that_is_not_counted_yet_is_not_used_up() -> None:
     facts = clean()
-    given = {
+    manifest = {
         "metadata": {"name": "new", "namespace": "gpu-metrics"},
         "spec": {"hard": {"pods": "0"}},
     }
-    facts.quotas = Fact([read(given, ResourceQuota)])
+    facts.quotas = Fact([read(manifest, ResourceQuota)])
     (result,) = run(facts, ("GMA604",))
     assert result.outcome is Outcome.FINE
 
@@ -142,12 +144,12 @@ def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> 
     status = {"conditions": [row]}
     facts.hpas = Fact([hpa(metric(average="700m"), status=status)])
     unit, maximum = run(facts, ("GMA404", "GMA411"))
-    assert [each.subject for each in unit.findings] == ["hpa chat/llm"]
+    assert [finding.subject for finding in unit.findings] == ["hpa chat/llm"]
     assert maximum.outcome is Outcome.SKIPPED
     right = hpa(metric(), name="right", status=status)
     facts.hpas = Fact([*facts.hpas.read(), right])
     (maximum,) = run(facts, ("GMA411",))
-    assert [each.subject for each in maximum.findings] == ["hpa chat/right"]
+    assert [finding.subject for finding in maximum.findings] == ["hpa chat/right"]
 
 
 def test_an_hpa_at_its_maximum_that_wants_no_more_has_no_finding() -> None:
@@ -178,7 +180,7 @@ def test_a_server_opts_in_at_a_port_that_it_declares(ports: list[int], said: str
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "vllm", "controller": True}
     server = pod("vllm-1", containers=[container(VLLM, ports=given)], owners=[owner | {"uid": "u"}])
     facts.pods = Fact([*facts.pods.read(), server])
-    ((finding,),) = (each.findings for each in run(facts, ("GMA501",)))
+    ((finding,),) = (result.findings for result in run(facts, ("GMA501",)))
     assert 'scrape":"true"' in finding.command
     assert (said in finding.command) if said else ("port" not in finding.command)
 
@@ -193,8 +195,8 @@ def test_with_a_store_no_server_is_asked_to_opt_in() -> None:
 
 def test_series_name_pods_in_any_spelling() -> None:
     facts = clean_store()
-    named = {"k8s_pod_name": "llm-1", "k8s_namespace_name": "chat"}
-    facts.store = Fact(stored([row("gpu-b", namespace="", pod="", **named)]))
+    labels = {"k8s_pod_name": "llm-1", "k8s_namespace_name": "chat"}
+    facts.store = Fact(stored([row("gpu-b", namespace="", pod="", **labels)]))
     (result,) = run(facts, ("GMA305",))
     assert not result.findings
 
@@ -232,7 +234,7 @@ def test_without_the_view_api_the_values_of_the_metrics_api_are_checked() -> Non
     facts.without_value = Fact(unread=UnreadError("the cluster does not serve it", status=404))
     facts.measured = Fact({"chat": frozenset({"llm-2"})})
     (result,) = run(facts, ("GMA706",))
-    assert [each.subject for each in result.findings] == ["namespace chat"]
+    assert [finding.subject for finding in result.findings] == ["namespace chat"]
 
 
 @pytest.mark.parametrize(
@@ -249,10 +251,10 @@ def test_series_need_not_name_the_pods_of_a_node_that_prometheus_does_not_scrape
     series: list[dict[str, str]], ids: set[str]
 ) -> None:
     facts = clean_store()
-    pods = [each for each in facts.pods.read() if each.key != "chat/llm-1"]
+    pods = [other for other in facts.pods.read() if other.key != "chat/llm-1"]
     facts.pods, facts.store = Fact(pods), Fact(stored(series))
     results = run(facts, ("GMA302", "GMA303", "GMA305"))
-    assert {each.check.id for each in results if each.findings} == ids
+    assert {result.check.id for result in results if result.findings} == ids
 
 
 @pytest.mark.parametrize(
@@ -266,4 +268,4 @@ def test_series_need_not_name_the_pods_of_a_node_that_prometheus_does_not_scrape
 def test_a_page_with_a_queue_that_its_server_shows_is_fine(image: str, page: bytes) -> None:
     facts = clean()
     page_of(facts, image, page)
-    assert not [each for each in run(facts) if each.check.id == "GMA504" and each.findings]
+    assert not [result for result in run(facts) if result.check.id == "GMA504" and result.findings]

@@ -13,9 +13,9 @@ from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import REASONS, changed_object, explanation, lasting_fix
 from adapter.pipeline.cluster.pod import Owner
 from adapter.tools.doctor.facts import Fact, Facts
-from adapter.tools.doctor.model import Finding, registered
+from adapter.tools.doctor.model import Finding, registered_checks
 from adapter.tools.doctor.runner import run
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 from tests.adapter.tools.doctor.clean import clean
 from tests.adapter.tools.doctor.faults.every import FAULTS, OF_OTHERS
 from tests.adapter.world import make_pod
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[4]
 EXPLAINED = ROOT / "tests" / "adapter" / "tools" / "explain" / "texts"
 OURS = re.compile(r"gpu-metrics-adapter (\w+)(?: (\w+))?([^`\n]*)")
 ID = re.compile(r"GMA\d{3}")
-IDS = {each.id for each in registered()}
+IDS = {check.id for check in registered_checks()}
 HPA = "explain hpa"
 Graph = dict[str, set[str]]
 
@@ -36,20 +36,20 @@ def hint_of(reason: str) -> WithoutValue:
         "llm-1", namespace="chat", node="n1", owner=Owner("apps/v1", "StatefulSet", "llm")
     )
     absence = Absence(reason, exporter=exporter.ref)
-    found = explanation(absence, pod, {exporter.ref: exporter}.get)
-    return WithoutValue("chat/llm-1", reason, found.message, found.hint, found.then, found.changes)
+    why = explanation(absence, pod, {exporter.ref: exporter}.get)
+    return WithoutValue("chat/llm-1", reason, why.message, why.hint, why.then, why.changes)
 
 
 def lines_of(reason: str) -> Iterator[str]:
     """What `explain pod` prints as the fix of a reason."""
-    found = hint_of(reason)
-    if found.changes:
-        fix = lasting_fix(reason, changed_object(found.changes))
+    shown = hint_of(reason)
+    if shown.changes:
+        fix = lasting_fix(reason, changed_object(shown.changes))
         assert fix is not None
         yield fix.line
     else:
-        yield found.hint
-    yield found.then
+        yield shown.hint
+    yield shown.then
 
 
 def leads(text: str, reasons: Iterator[str] | list[str]) -> Iterator[str]:
@@ -86,20 +86,20 @@ def of_check(facts: Facts, identity: str) -> Iterator[tuple[str, Finding]]:
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     """What a command prints -> what its fixes lead to."""
-    found: Graph = {HPA: set(REASONS)}
+    successors: Graph = {HPA: set(REASONS)}
     for reason in REASONS:
         for line in lines_of(reason):
-            found.setdefault(reason, set()).update(leads(line, [reason]))
+            successors.setdefault(reason, set()).update(leads(line, [reason]))
     for path in EXPLAINED.glob("*.txt"):
         for line in re.findall("fix: (.*)", path.read_text(encoding="utf-8")):
-            found[HPA].update(leads(line, []))
+            successors[HPA].update(leads(line, []))
     for identity, finding in findings():
-        said = re.search(r"has no value[^:]*: (\w+):", finding.message)
-        reasons = [said[1]] if said else list(REASONS)
+        match = re.search(r"has no value[^:]*: (\w+):", finding.message)
+        reasons = [match[1]] if match else list(REASONS)
         text = f"{finding.command}\n{finding.fix}"
         edges = set(leads(text, reasons)) | set(ID.findall(finding.fix))
-        found.setdefault(identity, set()).update(edges - {identity})
-    return found
+        successors.setdefault(identity, set()).update(edges - {identity})
+    return successors
 
 
 def test_every_check_and_reason_that_a_fix_names_exists(graph: Graph) -> None:

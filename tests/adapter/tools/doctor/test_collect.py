@@ -42,8 +42,8 @@ def small(server: ApiServer) -> None:
 def look(kubeconfig: Path) -> dict[str, Any]:
     ended = invoke("doctor", "-o", "json", "--kubeconfig", str(kubeconfig))
     assert "Traceback" not in ended.output
-    found: dict[str, Any] = json.loads(ended.output)
-    return found
+    report: dict[str, Any] = json.loads(ended.output)
+    return report
 
 
 def exporter(name: str) -> dict[str, Any]:
@@ -63,13 +63,13 @@ def exporter(name: str) -> dict[str, Any]:
 def test_before_the_installation_the_cluster_is_checked(tmp_path: Path) -> None:
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
-        found = look(kubeconfig)
-    by_id = {row["id"]: row for row in found["checks"]}
+        report = look(kubeconfig)
+    by_id = {row["id"]: row for row in report["checks"]}
     assert by_id["GMA001"]["status"] == "fine"
     assert by_id["GMA002"]["status"] == "error"
     assert by_id["GMA012"]["status"] == "warning"
     assert by_id["GMA701"]["status"] == "skipped"
-    assert {row["id"] for row in found["checks"] if row["status"] == "unknown"} == set()
+    assert {row["id"] for row in report["checks"] if row["status"] == "unknown"} == set()
 
 
 @pytest.mark.parametrize("answer", [{}, {"gitVersion": None}, {"gitVersion": "main"}])
@@ -79,8 +79,8 @@ def test_a_version_that_cannot_be_read_is_not_a_version(
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
         server.answers["/version"] = answer
-        found = look(kubeconfig)
-    (row,) = [row for row in found["checks"] if row["id"] == "GMA001"]
+        report = look(kubeconfig)
+    (row,) = [row for row in report["checks"] if row["id"] == "GMA001"]
     assert row["status"] == "unknown"
     assert "gitVersion" in row["reason"]
     assert row["command"] == "kubectl get --raw /version"
@@ -90,8 +90,8 @@ def test_a_missing_right_is_named_with_its_grant_and_the_others_go_on(tmp_path: 
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
         server.answers[PODS] = forbidden("bob", "list", "pods", "", "")
-        found = look(kubeconfig)
-    by_id = {row["id"]: row for row in found["checks"]}
+        report = look(kubeconfig)
+    by_id = {row["id"]: row for row in report["checks"]}
     assert by_id["GMA101"]["status"] == "unknown"
     assert by_id["GMA101"]["reason"] == "bob may not list pods in the whole cluster"
     assert "kubectl create clusterrole" in by_id["GMA101"]["command"]
@@ -106,8 +106,8 @@ def test_a_list_ends_at_its_bound_with_a_note(
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
         server.answers[PODS] = [{"metadata": {"name": f"p{i}"}, "spec": {}} for i in range(9)]
-        found = look(kubeconfig)
-    assert f"{PODS}: only the first 2 objects were read" in found["notes"]
+        report = look(kubeconfig)
+    assert f"{PODS}: only the first 2 objects were read" in report["notes"]
 
 
 def test_lists_end_when_their_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ def test_lists_end_when_their_time_is_over(tmp_path: Path, monkeypatch: pytest.M
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
         server.answers[PODS] = [exporter("a")]
-        found = look(kubeconfig)
-    assert f"{PODS}: only the first 0 objects were read" in found["notes"]
+        report = look(kubeconfig)
+    assert f"{PODS}: only the first 0 objects were read" in report["notes"]
 
 
 def test_values_are_read_in_some_namespaces(
@@ -125,19 +125,19 @@ def test_values_are_read_in_some_namespaces(
     monkeypatch.setattr(collect, "_NAMESPACES", 2)
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
-        held = []
+        pods = []
         for namespace in ("a", "b", "c"):
             pod = exporter("llm")
             pod["metadata"]["namespace"] = namespace
             pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-            held.append(pod)
-        server.answers[PODS] = held
-        found = look(kubeconfig)
-        asked = {
+            pods.append(pod)
+        server.answers[PODS] = pods
+        report = look(kubeconfig)
+        namespaces = {
             line.partition("/namespaces/")[2][:1] for line in server.asked if "gpu_util" in line
         }
-    assert "values were read in 2 of 3 namespaces" in found["notes"]
-    assert asked == {"a", "b"}
+    assert "values were read in 2 of 3 namespaces" in report["notes"]
+    assert namespaces == {"a", "b"}
 
 
 def test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_noted(
@@ -149,11 +149,11 @@ def test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_n
         server.answers[PODS] = [exporter("a"), exporter("b"), {"metadata": {"name": 7}, "spec": 3}]
         path = "/api/v1/namespaces/gpu/pods/a:9400/proxy/metrics"
         server.answers[path] = (200, b"<html>Sign in</html>")
-        found = look(kubeconfig)
-    assert "only 1 of 2 exporters were read" in found["notes"]
-    assert f"{PODS}: 1 object could not be decoded" in found["notes"]
-    (row,) = [row for row in found["checks"] if row["id"] == "GMA104"]
-    assert [each["object"] for each in row["findings"]] == ["pod gpu/a"]
+        report = look(kubeconfig)
+    assert "only 1 of 2 exporters were read" in report["notes"]
+    assert f"{PODS}: 1 object could not be decoded" in report["notes"]
+    (row,) = [row for row in report["checks"] if row["id"] == "GMA104"]
+    assert [finding["object"] for finding in row["findings"]] == ["pod gpu/a"]
 
 
 def test_a_page_beyond_its_size_is_a_finding(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_a_page_beyond_its_size_is_a_finding(tmp_path: Path) -> None:
         server.answers[PODS] = [exporter("a")]
         path = "/api/v1/namespaces/gpu/pods/a:9400/proxy/metrics"
         server.answers[path] = (200, b"# " + b"x" * (17 << 20))
-        found = look(kubeconfig)
-    (row,) = [row for row in found["checks"] if row["id"] == "GMA104"]
+        report = look(kubeconfig)
+    (row,) = [row for row in report["checks"] if row["id"] == "GMA104"]
     assert "larger than" in row["findings"][0]["message"]
 
 
@@ -173,8 +173,8 @@ def test_without_the_right_to_the_proxy_pages_could_not_be_checked(tmp_path: Pat
         server.answers[PODS] = [exporter("a")]
         path = "/api/v1/namespaces/gpu/pods/a:9400/proxy/metrics"
         server.answers[path] = forbidden("bob", "get", "pods/proxy", "", "gpu")
-        found = look(kubeconfig)
-    (row,) = [row for row in found["checks"] if row["id"] == "GMA104"]
+        report = look(kubeconfig)
+    (row,) = [row for row in report["checks"] if row["id"] == "GMA104"]
     assert row["status"] == "unknown"
     assert "bob may not get pods/proxy in namespace gpu" in row["reason"]
 
@@ -183,16 +183,16 @@ def test_pods_without_a_value_are_read_from_the_view_api(tmp_path: Path) -> None
     view = "/apis/view.gpu-metrics-adapter.io/v1alpha1/gpupods"
     with api_server(tmp_path) as (server, kubeconfig):
         small(server)
-        held = exporter("llm-1")
-        held["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-        held["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-        server.answers[PODS] = [held]
+        pod = exporter("llm-1")
+        pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        server.answers[PODS] = [pod]
         why = {"reason": "exporter_down", "message": "it is down", "hint": "start it"}
         server.answers[view] = [
             {"metadata": {"name": "llm-1", "namespace": "gpu"}, "measured": False, "reason": why}
         ]
-        found = look(kubeconfig)
-        asked = [each for each in server.asked if view in each]
-    assert asked == [f"GET {view}?limit=500&fieldSelector=measured=false"]
-    (row,) = [row for row in found["checks"] if row["id"] == "GMA706"]
-    assert [each["fix"] for each in row["findings"]] == ["start it"]
+        report = look(kubeconfig)
+        requests = [line for line in server.asked if view in line]
+    assert requests == [f"GET {view}?limit=500&fieldSelector=measured=false"]
+    (row,) = [row for row in report["checks"] if row["id"] == "GMA706"]
+    assert [finding["fix"] for finding in row["findings"]] == ["start it"]

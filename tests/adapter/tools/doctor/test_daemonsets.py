@@ -58,7 +58,7 @@ def tainted(name: str, *taints: dict[str, str]) -> SeenNode:
 
 def found(facts: Facts) -> Finding:
     """The finding about the node without an exporter."""
-    ((finding,),) = (each.findings for each in run(facts, ("GMA101",)))
+    ((finding,),) = (result.findings for result in run(facts, ("GMA101",)))
     return finding
 
 
@@ -128,11 +128,11 @@ def test_a_taint_is_named_with_the_toleration_to_add(own: list[dict[str, str]]) 
     assert "does not tolerate the taint nvidia.com/gpu=present:NoSchedule" in finding.message
     (change,) = json.loads(shlex.split(finding.command)[-1])
     row = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    at = "/spec/template/spec/tolerations"
+    path = "/spec/template/spec/tolerations"
     assert change == (
-        {"op": "add", "path": f"{at}/-", "value": row}
+        {"op": "add", "path": f"{path}/-", "value": row}
         if own
-        else {"op": "add", "path": at, "value": [row]}
+        else {"op": "add", "path": path, "value": [row]}
     )
 
 
@@ -156,5 +156,5 @@ def test_without_the_right_to_daemonsets_the_node_is_found_and_the_right_is_name
     facts = without_exporter()
     facts.daemonsets = Fact(unread=UnreadError("bob may not list daemonsets.apps"))
     (result,) = run(facts, ("GMA101",))
-    assert [each.subject for each in result.findings] == ["node gpu-b"]
+    assert [finding.subject for finding in result.findings] == ["node gpu-b"]
     assert result.why == "bob may not list daemonsets.apps"

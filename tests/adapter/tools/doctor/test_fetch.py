@@ -11,20 +11,20 @@ from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from adapter.tools.doctor import fetch, scrapes, store
-from adapter.tools.doctor.fetch import Fetched, Place, direct
+from adapter.tools.doctor.fetch import Fetched, Place, direct_fetcher
 from tests.adapter.tools.doctor.clean import clean
 
 
 async def test_an_address_that_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "SECONDS", 0.2)
-    held: list[asyncio.StreamWriter] = []
-    silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
+    writers: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/metrics"
-    async with silent, direct() as fetcher:
-        found = await fetcher.fetch(Place("pods", "a", "b", url), 1000)
-        for writer in held:
+    async with silent, direct_fetcher() as fetcher:
+        answer = await fetcher.fetch(Place("pods", "a", "b", url), 1000)
+        for writer in writers:
             writer.close()
-    assert (found.status, found.error) == (0, "no answer in time")
+    assert (answer.status, answer.error) == (0, "no answer in time")
 
 
 class Crowd:
@@ -48,8 +48,8 @@ async def test_some_pages_are_read_at_the_same_time() -> None:
     (pod, *_) = facts.pods.read() or ()
     crowd, notes = Crowd(), list[str]()
     targets = [
-        (pod, ScrapeTarget(f"http://10.0.0.{at}:9400/metrics", pod=PodRef("a", f"p{at}")))
-        for at in range(100)
+        (pod, ScrapeTarget(f"http://10.0.0.{number}:9400/metrics", pod=PodRef("a", f"p{number}")))
+        for number in range(100)
     ]
     await scrapes._pages(crowd, targets, 1000, 0.0, notes, "exporters")
     assert crowd.all >= 100
@@ -68,5 +68,5 @@ async def test_a_long_answer_of_prometheus_is_not_decoded() -> None:
     settings = Settings.model_validate(
         {"source": {"kind": "prometheus", "prometheus": {"url": "http://prometheus.monitoring"}}}
     )
-    found = await store.ask(settings, Endless())
-    assert found.problem == "the answer is above 33554432 bytes"
+    answer = await store.ask(settings, Endless())
+    assert answer.problem == "the answer is above 33554432 bytes"

@@ -15,7 +15,7 @@ from adapter.tools.doctor.facts import Fact, Facts, UnreadError
 from adapter.tools.doctor.model import Finding
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
-from adapter.tools.doctor.withoutvalue import WithoutValue, read_without_value
+from adapter.tools.doctor.valuelesspods import WithoutValue, read_without_value
 from tests.adapter.tools.doctor.clean import (
     apiservice,
     clean,
@@ -43,7 +43,7 @@ def findings(facts: Facts, identity: str) -> tuple[Finding, ...]:
 
 def test_slow_exporters_of_one_daemonset_are_one_finding_with_their_number() -> None:
     facts = clean()
-    others = [each for each in facts.pods.read() if each.pod.ref.namespace != "gpu-operator"]
+    others = [pod for pod in facts.pods.read() if pod.pod.ref.namespace != "gpu-operator"]
     facts.pods = Fact([*others, *(exporter(f"gpu-{n}", **SLOW) for n in "abc")])
     (finding,) = findings(facts, "GMA107")
     assert finding.subject == "daemonset/dcgm-exporter in gpu-operator (3 pods)"
@@ -54,7 +54,7 @@ def test_slow_exporters_of_one_daemonset_are_one_finding_with_their_number() -> 
 
 def test_slow_exporters_without_a_workload_are_one_finding() -> None:
     facts = clean()
-    others = [each for each in facts.pods.read() if each.pod.ref.namespace != "gpu-operator"]
+    others = [pod for pod in facts.pods.read() if pod.pod.ref.namespace != "gpu-operator"]
     facts.pods = Fact([*others, *(exporter(f"gpu-{n}", owners=[], **SLOW) for n in "abc")])
     (finding,) = findings(facts, "GMA107")
     assert finding.subject == "pods without a workload in gpu-operator (3 pods)"
@@ -78,7 +78,7 @@ def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain
     (finding,) = findings(facts, "GMA423")
     assert finding.subject == "hpa chat/a"
     assert finding.message.startswith("hpa b and hpa c scale Deployment llm too")
-    assert finding.action == one_hpa([each.manifest for each in hpas])
+    assert finding.action == one_hpa([rival.manifest for rival in hpas])
     patch, delete = finding.command.split(" && ")
     words = shlex.split(patch)
     assert words[:6] == ["kubectl", "-n", "chat", "patch", "hpa", "a"]
@@ -132,7 +132,7 @@ def with_bundle(facts: Facts, name: str, bundle: str) -> None:
         return read({"metadata": meta, "spec": spec, "status": {"conditions": rows}}, ApiService)
 
     facts.apiservices = Fact(
-        [changed(each) if each.metadata.name == name else each for each in facts.apiservices.read()]
+        [changed(old) if old.metadata.name == name else old for old in facts.apiservices.read()]
     )
 
 
@@ -257,9 +257,9 @@ def test_a_target_that_runs_away_is_fixed_before_the_values_come_back() -> None:
 def test_the_second_command_of_a_hint_is_part_of_the_fix() -> None:
     facts = clean()
     logs, restart = "kubectl -n gpu logs dcgm-1", "kubectl -n gpu delete pod dcgm-1"
-    given = {"reason": "exporter_down", "message": "it is down", "hint": logs, "then": restart}
+    why = {"reason": "exporter_down", "message": "it is down", "hint": logs, "then": restart}
     meta = {"namespace": "chat", "name": "llm-1"}
-    facts.without_value = Fact([read_without_value({"metadata": meta, "reason": given})])
+    facts.without_value = Fact([read_without_value({"metadata": meta, "reason": why})])
     (finding,) = findings(facts, "GMA706")
     assert finding.command == logs
     assert finding.fix.endswith(f"; if it shows no cause, run `{restart}`")
@@ -303,13 +303,13 @@ def test_a_target_at_zero_is_a_finding_only_if_a_program_put_it_there() -> None:
     scaled_by(facts, "kubectl-client-side-apply")
     assert findings(facts, "GMA408") == ()
     scaled_by(facts, "night-saver")
-    (found,) = findings(facts, "GMA408")
-    assert "is at 0 replicas for 60m, by night-saver; an HPA wakes no target" in found.message
-    assert found.command == "kubectl -n chat scale deployment/llm --replicas=1"
+    (finding,) = findings(facts, "GMA408")
+    assert "is at 0 replicas for 60m, by night-saver; an HPA wakes no target" in finding.message
+    assert finding.command == "kubectl -n chat scale deployment/llm --replicas=1"
     scaled_by(facts, "rollouts-controller")
-    (found,) = findings(facts, "GMA408")
-    assert "let the HPA scale the Rollout" in found.fix
-    assert "edit hpa llm" in found.command
+    (finding,) = findings(facts, "GMA408")
+    assert "let the HPA scale the Rollout" in finding.fix
+    assert "edit hpa llm" in finding.command
 
 
 def test_without_a_server_of_the_api_no_name_of_a_metric_is_called_wrong() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES, GpuResources
-from adapter.pipeline.cluster.podobjects import counted
+from adapter.pipeline.cluster.podobjects import recount_gpus
 from adapter.tools.doctor.claims import read_claim
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.model import Finding
@@ -17,7 +17,7 @@ from tests.adapter.tools.doctor.clean import clean, node, nodepool, pod, workloa
 
 
 def findings(facts: Facts, identity: str) -> list[Finding]:
-    return next(list(each.findings) for each in run(facts) if each.check.id == identity)
+    return next(list(result.findings) for result in run(facts) if result.check.id == identity)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_pods_are_counted_by_the_settings() -> None:
     spec = {"containers": [{"name": "a", "resources": {"limits": {"acme.com/x": "2"}}}]}
     seen = pod("p", spec=spec)
     assert not seen.pod.holds_gpu
-    own = counted(seen, GpuResources((*GPU_RESOURCES, "acme.com/x")))
+    own = recount_gpus(seen, GpuResources((*GPU_RESOURCES, "acme.com/x")))
     assert (dict(own.pod.gpus), own.pod.extended) == ({"acme.com/x": 2}, {})
-    none = counted(own, GpuResources(()))
+    none = recount_gpus(own, GpuResources(()))
     assert (none.pod.holds_gpu, none.pod.may_hold_gpu) == (False, True)
 
 
@@ -96,8 +96,8 @@ def test_a_pod_with_a_claim_counts_once_a_page_names_it() -> None:
     facts = clean()
     spec = {"resourceClaims": [{"name": "gpu"}], "containers": [{"name": "a"}]}
     facts.pods = Fact([*facts.pods.read(), pod("dra-0", on="gpu-b", spec=spec)])
-    assert "chat/dra-0" not in {each.key for each in facts.gpu_pods}
+    assert "chat/dra-0" not in {holder.key for holder in facts.gpu_pods}
     key, page = next(iter(facts.pages.read().items()))
-    held = replace(page.devices[0], pods=frozenset({"chat/dra-0"}))
-    facts.pages = Fact({key: replace(page, devices=(held,))})
-    assert "chat/dra-0" in {each.key for each in facts.gpu_pods}
+    device = replace(page.devices[0], pods=frozenset({"chat/dra-0"}))
+    facts.pages = Fact({key: replace(page, devices=(device,))})
+    assert "chat/dra-0" in {holder.key for holder in facts.gpu_pods}

@@ -33,17 +33,17 @@ def _asked(server: ApiServer, kubeconfig: Path, url: str) -> Fetched:
 )
 def test_a_path_does_not_lead_out_of_the_proxy(tmp_path: Path, path: str) -> None:
     with api_server(tmp_path) as (server, kubeconfig):
-        found = _asked(server, kubeconfig, f"http://10.0.0.1:80{path}")
+        answer = _asked(server, kubeconfig, f"http://10.0.0.1:80{path}")
         assert server.asked == []
-        assert (found.status, found.error) == (0, "its path has .., and is not requested")
+        assert (answer.status, answer.error) == (0, "its path has .., and is not requested")
 
 
 def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     with api_server(tmp_path) as (server, kubeconfig):
         server.redirects[f"{PROXY}/metrics"] = f"{server.url}/api/v1/namespaces/x/secrets"
-        found = _asked(server, kubeconfig, "http://10.0.0.1:80/metrics")
+        answer = _asked(server, kubeconfig, "http://10.0.0.1:80/metrics")
         assert server.asked == [f"GET {PROXY}/metrics"]
-        assert found.status == 302
+        assert answer.status == 302
 
 
 def test_a_deployment_of_a_tenant_is_not_taken_for_the_adapter() -> None:

@@ -46,7 +46,7 @@ def test_a_node_without_gpus_is_one_finding_for_many_hpas() -> None:
     assert finding.named == "hpa chat/llm and 2 hpas more"
     assert finding.objects == ("hpa chat/llm", "hpa chat/embed", "hpa chat/rank")
     (result,) = run(facts, ("GMA012",))
-    assert [each.subject for each in result.findings] == ["node n1"]
+    assert [node_finding.subject for node_finding in result.findings] == ["node n1"]
     assert "pods of hpa chat/llm, hpa chat/embed, hpa chat/rank wait for it" in str(result.findings)
 
 

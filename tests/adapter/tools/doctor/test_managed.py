@@ -15,7 +15,7 @@ from adapter.tools.doctor.model import Finding
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.scalers import read_hpa
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 from apiservice.wire import instant
 from tests.adapter.tools.doctor.clean import clean, hpa, metric, node, own_workload
 from tests.adapter.tools.doctor.faults.exporters import only_on_a, replace_b
@@ -81,9 +81,11 @@ def test_tolerations_of_an_exporter_in_git_are_added_there() -> None:
     facts = clean()
     taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
     facts.nodes = Fact([node("gpu-a"), node("gpu-b"), tainted("gpu-c", taint)])
-    found = daemonset(labels=FLUX)
-    found["spec"]["template"]["metadata"] = {"labels": {"app.kubernetes.io/name": "dcgm-exporter"}}
-    facts.daemonsets = Fact([read_daemonset(found)])
+    manifest = daemonset(labels=FLUX)
+    manifest["spec"]["template"]["metadata"] = {
+        "labels": {"app.kubernetes.io/name": "dcgm-exporter"}
+    }
+    facts.daemonsets = Fact([read_daemonset(manifest)])
     finding = one(facts, "GMA101")
     assert finding.command == ""
     assert "change it in git (Flux HelmRelease gpu in namespace infra): add the toleration" in (
@@ -189,7 +191,7 @@ def test_an_exporter_that_the_api_server_refuses_says_why() -> None:
     manifest["spec"]["template"]["metadata"] = marks
     facts.daemonsets = Fact([read_daemonset(manifest)])
     only_on_a(facts)
-    said = (
+    message = (
         'Error creating: pods "dcgm-exporter-" is forbidden: insufficient quota to match these '
         "scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]"
     )
@@ -197,7 +199,7 @@ def test_an_exporter_that_the_api_server_refuses_says_why() -> None:
     event = {
         "involvedObject": about,
         "reason": "FailedCreate",
-        "message": said,
+        "message": message,
         "type": "Warning",
         "count": 9,
         "lastTimestamp": instant.write(facts.now - 30),

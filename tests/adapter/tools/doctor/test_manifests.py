@@ -74,9 +74,9 @@ def test_a_minimum_that_is_not_a_number_is_named(tmp_path: Path) -> None:
 def test_json_has_every_finding_and_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(yaml.safe_load(BAD)))
     code, output = doctor("-f", tmp_path / "a.json", "-o", "json")
-    found = json.loads(output)
-    assert code == found["status"] == 1
-    (row,) = [each for each in found["checks"] if each["status"] == "error"]
+    report = json.loads(output)
+    assert code == report["status"] == 1
+    (row,) = [check for check in report["checks"] if check["status"] == "error"]
     assert row["id"] == "GMA401"
     assert row["docs"] == "docs/checks.md#gma401"
     assert str(tmp_path / "a.json") in row["findings"][0]["object"]
@@ -147,10 +147,10 @@ def test_a_large_file_and_many_files_are_bounded(
     for name in ("b", "c", "d"):
         (tmp_path / f"{name}.yaml").write_text(GOOD.replace("llm", name))
     code, output = doctor("-f", tmp_path)
-    said = " ".join(output.split())
+    text = " ".join(output.split())
     assert code == 0
-    assert f"note: {tmp_path / 'a.yaml'}: larger than 1000 bytes, left out" in said
-    assert "only the first 2 of 4 files were read" in said
+    assert f"note: {tmp_path / 'a.yaml'}: larger than 1000 bytes, left out" in text
+    assert "only the first 2 of 4 files were read" in text
 
 
 def test_a_reason_is_explained_too() -> None:

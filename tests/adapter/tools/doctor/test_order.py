@@ -13,9 +13,9 @@ from adapter.config.process.output import Screen
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.model import Finding, FindingEffect
 from adapter.tools.doctor.report import DoctorReport
-from adapter.tools.doctor.results import Outcome, Result, ordered
+from adapter.tools.doctor.results import Outcome, Result, order_results
 from adapter.tools.doctor.runner import run
-from adapter.tools.doctor.withoutvalue import read_without_value
+from adapter.tools.doctor.valuelesspods import read_without_value
 from tests.adapter.tools.doctor.clean import apiservice, clean, external, hpa, metric
 from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.doctor.faults.register import Fault
@@ -31,15 +31,15 @@ MAXIMUM = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplica
 
 def worlds() -> list[Any]:
     """Every fault that keeps values or pods away."""
-    found = []
+    faults = []
     for identity, changes in FAULTS.items():
         for change in changes:
             facts = clean()
             change(facts)
-            parts = ordered(run(facts, (identity,)))
+            parts = order_results(run(facts, (identity,)))
             if parts[0].effect is FindingEffect.CAUSE and facts.hpas.known and not facts.offline:
-                found.append(pytest.param(change, id=f"{identity}-{change.__name__}"))
-    return found
+                faults.append(pytest.param(change, id=f"{identity}-{change.__name__}"))
+    return faults
 
 
 def beside(facts: Facts, *rows: Any, **more: Any) -> None:
@@ -60,7 +60,7 @@ def sum_by_value() -> dict[str, Any]:
 
 def first(facts: Facts) -> tuple[FindingEffect, str]:
     """The first finding of a report."""
-    part = ordered(run(facts))[0]
+    part = order_results(run(facts))[0]
     return part.effect, part.result.check.id
 
 
@@ -71,7 +71,7 @@ def test_a_cause_stands_before_side_matters_and_results(change: Fault) -> None:
     beside(facts, sum_by_value(), status={"conditions": [FAILED]})
     results = run(facts)
     assert {"GMA412", "GMA410"} <= {row.check.id for row in results if row.findings}
-    parts = ordered(results)
+    parts = order_results(results)
     assert parts[0].effect is FindingEffect.CAUSE
     assert parts[0].result.check.id != "GMA412"
     assert [part.effect for part in parts] == sorted(part.effect for part in parts)
@@ -119,7 +119,7 @@ def test_a_consequence_with_the_fix_of_a_cause_of_another_object_leads_to_it() -
     shown = Finding("pod chat/llm-1", "has no value", "run this command for its exporter", command)
     other = shown._replace(subject="pod chat/llm-2", action="kubectl describe pod llm-2")
     by_id = {row.check.id: row for row in run(clean(), ("GMA433", "GMA706"))}
-    parts = ordered([_with(by_id["GMA433"], cause), _with(by_id["GMA706"], shown, other)])
+    parts = order_results([_with(by_id["GMA433"], cause), _with(by_id["GMA706"], shown, other)])
     led, kept = parts[1].result.findings
     assert (led.fix, led.command) == ("as above: fix GMA433 first", "")
     assert kept == other

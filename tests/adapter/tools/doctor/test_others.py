@@ -16,7 +16,7 @@ from adapter.tools.doctor.facts import Fact, Review, UnreadError
 from adapter.tools.doctor.manifests import read_files
 from adapter.tools.doctor.results import Outcome
 from adapter.tools.doctor.rights import delegate_reviews
-from adapter.tools.doctor.rulesfile import Mounted, mounted, read_rules_of
+from adapter.tools.doctor.rulesfile import Mounted, find_mounted_rules, read_rules_of
 from adapter.tools.doctor.runner import run
 from tests.adapter.clientapi import api_server
 from tests.adapter.tools.doctor.clean import (
@@ -90,13 +90,13 @@ def test_the_rules_of_manifests_are_checked_without_a_cluster(
 
 def test_a_configmap_that_does_not_exist_is_a_finding(tmp_path: Path) -> None:
     own = own_workload(FROM_STORE)
-    assert mounted(own) == Mounted("gpu-metrics", "rules", "config.yaml")
+    assert find_mounted_rules(own) == Mounted("gpu-metrics", "rules", "config.yaml")
 
     async def look() -> str:
         async with cluster(kubeconfig) as api:
-            seen = await read_rules_of(api, own)
-        assert seen
-        return seen.rejected
+            rules = await read_rules_of(api, own)
+        assert rules
+        return rules.rejected
 
     with api_server(tmp_path) as (server, kubeconfig):
         assert "does not exist" in asyncio.run(look())
@@ -109,7 +109,7 @@ def test_without_the_configmap_the_adapters_own_count_is_used() -> None:
     facts = clean()
     FAULTS["GMA721"][2](facts)
     (result,) = run(facts, ("GMA721",))
-    assert [each.message for each in result.findings] == ["leaves out 2 rules"]
+    assert [finding.message for finding in result.findings] == ["leaves out 2 rules"]
     facts.self_pages = Fact(unread=UnreadError("the adapter's own metrics are closed"))
     (result,) = run(facts, ("GMA721",))
     assert result.outcome is Outcome.UNKNOWN

@@ -12,7 +12,7 @@ import pytest
 
 from adapter.config.process.output import Screen
 from adapter.tools.doctor.facts import Fact
-from adapter.tools.doctor.model import CheckSection, Finding, Severity, registered
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, registered_checks
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.results import Outcome, Result
 from adapter.tools.doctor.runner import run, within
@@ -22,7 +22,7 @@ from tests.adapter.tools.doctor.clean import clean
 from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.doctor.test_collect import LISTS, small
 
-CHECKS = {check.id: check for check in registered()}
+CHECKS = {check.id: check for check in registered_checks()}
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 ELSEWHERE = Finding("hpa lab/b", "m", "f")
 FRONT_PROXY = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
@@ -52,13 +52,13 @@ def test_checks_without_a_finding_are_one_line_for_a_section() -> None:
     results = run(facts)
     report = DoctorReport(results, "server s").lines(Screen())
     assert len(report) < 20
-    fine = [each for each in results if each.outcome is Outcome.FINE]
-    told = sum(
+    fine = [result for result in results if result.outcome is Outcome.FINE]
+    counted = sum(
         int(line.split()[-4 if "other" in line else -3]) for line in report if " fine" in line[-5:]
     )
-    assert told == len(fine)
+    assert counted == len(fine)
     every = DoctorReport(results, "server s", verbose=True).lines(Screen())
-    assert all(any(f" {each.check.id} " in line for line in every) for each in fine)
+    assert all(any(f" {result.check.id} " in line for line in every) for result in fine)
 
 
 def test_quiet_prints_findings_alone_and_nothing_if_all_is_fine() -> None:
@@ -96,13 +96,13 @@ def test_findings_with_one_cause_are_one_line() -> None:
 
 
 def test_a_namespace_leaves_out_findings_about_users_objects_of_others() -> None:
-    here, there = Finding("hpa chat/a", "m", "f"), Finding("hpa lab/b", "m", "f")
+    here, foreign = Finding("hpa chat/a", "m", "f"), Finding("hpa lab/b", "m", "f")
     node, pod = Finding("node n1", "m", "f"), Finding("pod gpu-operator/dcgm-1", "m", "f")
-    results = [found("GMA401", here, there), found("GMA404", there), found("GMA103", node, pod)]
+    results = [found("GMA401", here, foreign), found("GMA404", foreign), found("GMA103", node, pod)]
     (hpas, gone, exporters), others = within(results, "chat")
     assert (hpas.findings, gone.findings, gone.outcome, others) == ((here,), (), Outcome.FINE, 2)
     assert exporters.findings == (node, pod)
-    both = there._replace(concerns=("hpa chat/a",))
+    both = foreign._replace(concerns=("hpa chat/a",))
     ((shared,), none) = within([found("GMA404", both)], "chat")
     assert (shared.findings, none) == ((both,), 0)
 
@@ -114,13 +114,15 @@ def test_only_names_checks_and_sections(tmp_path: Path) -> None:
         rows = json.loads(ended.output)["checks"]
         wrong = doctor(lab, "--only", "GMA0001")
         section = doctor(lab, "--only", "gpus")
-    wanted = {each.id for each in registered() if each.section is CheckSection.HPAS} | {"GMA001"}
+    wanted = {check.id for check in registered_checks() if check.section is CheckSection.HPAS} | {
+        "GMA001"
+    }
     assert {row["id"] for row in rows} == wanted
     assert (wrong.code, "did you mean GMA001" in wrong.output) == (2, True)
     assert (section.code, "no check and no section" in section.output) == (2, True)
 
 
-@pytest.mark.parametrize("section", [each.value.replace(" ", "-") for each in CheckSection])
+@pytest.mark.parametrize("section", [section.value.replace(" ", "-") for section in CheckSection])
 def test_every_section_can_be_chosen(section: str, tmp_path: Path) -> None:
     with api_server(tmp_path) as lab:
         small(lab[0])
@@ -144,7 +146,7 @@ def test_a_user_of_one_namespace_checks_its_hpas(tmp_path: Path) -> None:
             ]
         }
         every = json.loads(doctor((server, file), "-o", "json").output)["checks"]
-    hpas = [each.id for each in registered() if each.section is CheckSection.HPAS]
+    hpas = [check.id for check in registered_checks() if check.section is CheckSection.HPAS]
     assert "unknown" not in {rows[identity] for identity in hpas}
     assert "unknown" in {row["status"] for row in every if row["id"] in hpas}
 
@@ -201,9 +203,9 @@ def test_a_check_that_could_not_be_made_is_not_green(tmp_path: Path) -> None:
             lab[0].answers[path] = forbidden("bob", "list", path.rpartition("/")[2], group, "")
         ended = doctor(lab, "-o", "json")
         able = doctor(lab, "--only", "GMA001")
-    found = json.loads(ended.output)
-    assert (found["summary"]["errors"], found["summary"]["fine"] > 0) == (0, True)
-    assert (ended.code, found["status"], able.code) == (2, 2, 0)
+    report = json.loads(ended.output)
+    assert (report["summary"]["errors"], report["summary"]["fine"] > 0) == (0, True)
+    assert (ended.code, report["status"], able.code) == (2, 2, 0)
 
 
 def test_what_only_a_run_in_the_cluster_can_check_does_not_count_elsewhere() -> None:
@@ -235,7 +237,7 @@ def test_a_command_is_named_only_where_it_is_printed() -> None:
     FAULTS["GMA405"][0](facts)
     (live,) = found_by(facts, "GMA405")
     assert "(the command says " in live.fix
-    facts.hpas = Fact([each._replace(origin="hpa.yaml") for each in facts.hpas.read()])
+    facts.hpas = Fact([hpa._replace(origin="hpa.yaml") for hpa in facts.hpas.read()])
     (file,) = found_by(facts, "GMA405")
     assert (file.command, "the command says" in file.fix) == ("", False)
 

@@ -20,8 +20,8 @@ def owned(kind: str, name: str, labels: dict[str, str] | None = None) -> Any:
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "StatefulSet"])
 def test_a_workload_that_was_not_read_is_not_changed_by_a_command(kind: str) -> None:
-    each = owned(kind, "exporter")
-    advice, action = set_env(Facts(), each, "do it", "X", "1")
+    seen_pod = owned(kind, "exporter")
+    advice, action = set_env(Facts(), seen_pod, "do it", "X", "1")
     assert advice == "do it"
     assert isinstance(action, Fix)
     assert action.command == ""
@@ -38,25 +38,25 @@ def test_a_workload_is_named(kind: str) -> None:
 
 
 def test_a_pod_of_a_replicaset_leads_to_its_deployment() -> None:
-    each = owned("ReplicaSet", "my-exporter-7f9c", {"pod-template-hash": "7f9c"})
-    assert owner(each) == "deployment/my-exporter"
-    _, action = set_env(Facts(workloads=Fact([])), each, "do it", "X", None)
+    seen_pod = owned("ReplicaSet", "my-exporter-7f9c", {"pod-template-hash": "7f9c"})
+    assert owner(seen_pod) == "deployment/my-exporter"
+    _, action = set_env(Facts(workloads=Fact([])), seen_pod, "do it", "X", None)
     assert isinstance(action, Fix)
     assert action.command == "kubectl -n chat set env deployment/my-exporter X-"
 
 
 def test_a_replicaset_without_a_deployment_gets_no_command() -> None:
-    each = owned("ReplicaSet", "exporter")
-    assert set_env(Facts(), each, "do it", "X", "1") == (
+    seen_pod = owned("ReplicaSet", "exporter")
+    assert set_env(Facts(), seen_pod, "do it", "X", "1") == (
         "do it: set X to 1 in the manifest of replicaset/exporter, which owns the pod",
         "",
     )
 
 
 def test_a_pod_without_an_owner_gets_a_sentence() -> None:
-    each = pod("p")
-    assert owner(each) == "pod/p"
-    advice, action = set_env(Facts(), each, "do it", "X", None)
+    seen_pod = pod("p")
+    assert owner(seen_pod) == "pod/p"
+    advice, action = set_env(Facts(), seen_pod, "do it", "X", None)
     assert action == ""
     assert advice.startswith("do it: remove X in its manifest, and create the pod again")
 

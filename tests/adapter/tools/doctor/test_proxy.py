@@ -53,14 +53,14 @@ def fetched(folder: Path, status: int, body: Json | bytes, *, allowed: bool = Tr
 def test_a_refusal_of_the_proxy_says_nothing_of_the_pod(
     tmp_path: Path, status: int, message: str
 ) -> None:
-    found = fetched(tmp_path, status, status_of(status, message))
+    answer = fetched(tmp_path, status, status_of(status, message))
     text = f"the API server does not forward the request: {status} {message}"
-    assert found == Fetched(0, b"", error=text, unread=True)
+    assert answer == Fetched(0, b"", error=text, unread=True)
 
 
 def test_a_port_that_the_proxy_does_not_reach_is_closed(tmp_path: Path) -> None:
-    found = fetched(tmp_path, 503, status_of(503, f"error trying to reach service: {CLOSED}"))
-    assert found == Fetched(0, b"", error=CLOSED)
+    answer = fetched(tmp_path, 503, status_of(503, f"error trying to reach service: {CLOSED}"))
+    assert answer == Fetched(0, b"", error=CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_another_answer_is_the_exporters(tmp_path: Path, body: bytes) -> None:
 def test_a_pod_cannot_claim_that_the_user_lacks_the_right(tmp_path: Path) -> None:
     """Otherwise one pod with an exporter's labels would end the checks of all exporters."""
     status, body = forbidden("bob", "get", "pods/proxy", "", "t")
-    found = fetched(tmp_path, status, body)
-    assert (found.status, found.unread) == (0, True)
+    answer = fetched(tmp_path, status, body)
+    assert (answer.status, answer.unread) == (0, True)
     with pytest.raises(ClientError, match="bob"):
         fetched(tmp_path, status, body, allowed=False)
 
@@ -91,9 +91,9 @@ REFUSED = "the API server does not forward the request: 400 address not allowed"
 def test_pages_that_the_proxy_refuses_could_not_be_checked() -> None:
     facts = clean()
     trouble(facts, Trouble.UNREAD, REFUSED)
-    results = {each.check.id: each for each in run(facts)}
-    assert {key for key, each in results.items() if each.outcome is Outcome.UNKNOWN} == set(PAGES)
-    assert [each.check.id for each in results.values() if each.findings] == []
+    results = {row.check.id: row for row in run(facts)}
+    assert {key for key, row in results.items() if row.outcome is Outcome.UNKNOWN} == set(PAGES)
+    assert [row.check.id for row in results.values() if row.findings] == []
     for key in PAGES:
         assert results[key].why == f"1 of 2 pages were not read, such as pod {KEY_B}: {REFUSED}"
         assert results[key].command.startswith("helm -n gpu-metrics test")
@@ -117,8 +117,8 @@ def test_no_check_of_pages_is_fine_if_no_page_was_read() -> None:
     facts = clean()
     pages = facts.pages.read().items()
     facts.pages = Fact({k: replace(p, trouble=Trouble.UNREAD, detail=REFUSED) for k, p in pages})
-    found = {each.check.id: each.outcome for each in run(facts)}
-    assert {found[key] for key in (*PAGES, "GMA121", "GMA125", "GMA129")} == {Outcome.UNKNOWN}
+    outcomes = {result.check.id: result.outcome for result in run(facts)}
+    assert {outcomes[key] for key in (*PAGES, "GMA121", "GMA125", "GMA129")} == {Outcome.UNKNOWN}
 
 
 class Answers:

@@ -66,12 +66,12 @@ def test_there_are_enough_shapes() -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_files_have_these_findings_and_no_others(case: Seen, tmp_path: Path) -> None:
     code, report = of_files(tmp_path, case.manifests)
-    found = {
-        row["id"]: [each["message"] for each in row["findings"]]
+    messages = {
+        row["id"]: [finding["message"] for finding in row["findings"]]
         for row in report["checks"]
         if row.get("findings")
     }
-    assert set(found) == case.found, found
+    assert set(messages) == case.found, messages
     assert code in ((0, 1) if case.found else (0,))
     assert not report["notes"]
 
@@ -101,12 +101,12 @@ def live_cases(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
 def test_the_live_checks_find_what_the_manifests_show(tmp_path: Path) -> None:
     with live_cases(tmp_path) as (_, kubeconfig):
         checks = look(kubeconfig)["checks"]
-    found: dict[str, set[str]] = {name: set() for name in CASES}
+    ids: dict[str, set[str]] = {name: set() for name in CASES}
     for row in checks:
-        for each in row.get("findings", ()) if row["id"] in VISIBLE else ():
-            space = each["object"].split()[1].partition("/")[0]
-            found[NAMESPACES[space]].add(row["id"])
-    assert found == {name: set(case.found) for name, case in CASES.items()}
+        for finding in row.get("findings", ()) if row["id"] in VISIBLE else ():
+            space = finding["object"].split()[1].partition("/")[0]
+            ids[NAMESPACES[space]].add(row["id"])
+    assert ids == {name: set(case.found) for name, case in CASES.items()}
 
 
 def test_every_check_of_manifests_is_in_the_table() -> None:

@@ -26,8 +26,8 @@ def calls(size: int, folder: Path) -> int:
     folder.mkdir()
     pki = issue(folder)
     with stand_in(pki, size, size, folder, None, "--whole") as api:
-        found = folder / "profile"
-        command = (sys.executable, "-m", "cProfile", "-o", found, "-m", "adapter", "doctor")
+        profile = folder / "profile"
+        command = (sys.executable, "-m", "cProfile", "-o", profile, "-m", "adapter", "doctor")
         done = subprocess.run(
             command,
             env=os.environ | {"KUBECONFIG": str(kubeconfig(api, folder))},
@@ -37,5 +37,5 @@ def calls(size: int, folder: Path) -> int:
             check=False,
         )
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    total: int = pstats.Stats(str(found)).total_calls  # type: ignore[attr-defined]  # not in typeshed
+    total: int = pstats.Stats(str(profile)).total_calls  # type: ignore[attr-defined]  # not in typeshed
     return total

@@ -11,7 +11,7 @@ import pytest
 
 from adapter.config.settings import Settings
 from adapter.tools.doctor.facts import UnreadError
-from adapter.tools.doctor.fetch import Fetched, Place, direct
+from adapter.tools.doctor.fetch import Fetched, Place, direct_fetcher
 from adapter.tools.doctor.store import ask
 from tests.adapter.pageserver import PageServer
 
@@ -52,14 +52,14 @@ def guarded() -> Iterator[str]:
 
 async def test_a_token_that_can_be_read_is_sent(guarded: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("token-of-a-file")
-    async with direct() as near:
+    async with direct_fetcher() as near:
         with_token = settings(guarded, bearer_token_file=tmp_path / "token")
         assert (await ask(with_token, near)).problem == ""
         assert "401" in (await ask(settings(guarded), near)).problem
 
 
 async def test_a_token_of_another_machine_is_not_a_finding(guarded: str, tmp_path: Path) -> None:
-    async with direct() as near:
+    async with direct_fetcher() as near:
         with pytest.raises(UnreadError, match=r"not on this machine \(bearer_token_file: "):
             await ask(settings(guarded, bearer_token_file=tmp_path / "none"), near)
 

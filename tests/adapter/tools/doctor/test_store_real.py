@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from adapter.tools.doctor.facts import Fact, Facts
-from adapter.tools.doctor.fetch import direct
+from adapter.tools.doctor.fetch import direct_fetcher
 from adapter.tools.doctor.results import Outcome
 from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.store import ask
@@ -119,13 +119,13 @@ def history(now: float) -> str:
     lines = []
     for name in FIELDS:
         lines.append(f"# TYPE {name} gauge")
-        for at, case, node, device in sorted(rows):
+        for moment, case, node, device in sorted(rows):
             pod = HOLDERS[node] if device != "old" else "before"
             labels = (
                 f'case="{case}",instance="{node}:9400",job="x",UUID="GPU-{node}",gpu="0",'
                 f'exported_pod="{pod}",exported_namespace="chat",pod="dcgm",namespace="gpu"'
             )
-            lines.append(f"{name}{{{labels}}} 1 {at:.3f}")
+            lines.append(f"{name}{{{labels}}} 1 {moment:.3f}")
     return "\n".join([*lines, "# EOF", ""])
 
 
@@ -153,14 +153,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def asked(url: str, case: str = "clean") -> Facts:
     """The facts of a clean cluster whose adapter reads this Prometheus."""
     facts = clean_store()
-    own = [each for each in facts.pods.read() if each.pod.ref.namespace == HOME]
+    own_pods = [pod for pod in facts.pods.read() if pod.pod.ref.namespace == HOME]
     text = (
         f"source: {{kind: prometheus, prometheus: {{url: '{url}', matchers: 'case=\"{case}\"'}}}}"
     )
-    facts.release = Fact(own_workload(text, own))
+    facts.release = Fact(own_workload(text, own_pods))
 
     async def look() -> None:
-        async with direct() as near:
+        async with direct_fetcher() as near:
             facts.store = Fact(await ask(facts.settings, near))
 
     asyncio.run(look())
@@ -169,8 +169,8 @@ def asked(url: str, case: str = "clean") -> Facts:
 
 def found(facts: Facts) -> dict[str, str]:
     results = run(facts)
-    assert [each.check.id for each in results if each.outcome is Outcome.UNKNOWN] == []
-    return {each.check.id: each.findings[0].message for each in results if each.findings}
+    assert [result.check.id for result in results if result.outcome is Outcome.UNKNOWN] == []
+    return {result.check.id: result.findings[0].message for result in results if result.findings}
 
 
 def test_a_fault_is_found_and_nothing_else(url: str, subtests: pytest.Subtests) -> None:

@@ -227,10 +227,10 @@ class World:
 
 
 def _gpupod(meta: Json, node: str, phase: str, metric: str, value: str, why: Json | None) -> Json:
-    found: Json = {"metadata": meta, "node": node, "phase": phase, "measured": bool(value)}
+    gpupod: Json = {"metadata": meta, "node": node, "phase": phase, "measured": bool(value)}
     if not value:
         reason = why or {"reason": "pod_not_running"}
-        return found | {"reason": reason, "absent": [{**reason, "metrics": [metric]}]}
+        return gpupod | {"reason": reason, "absent": [{**reason, "metrics": [metric]}]}
     number = float(value)
     unit = "percent" if metric == "gpu_utilization" else "requests"
     shared = {"number": number, "unit": unit, "time": at(2)}
@@ -243,7 +243,7 @@ def _gpupod(meta: Json, node: str, phase: str, metric: str, value: str, why: Jso
         "attribution": "exact",
         "values": [{"metrics": [metric], **shared, "series": "DCGM_FI_DEV_GPU_UTIL"}],
     }
-    return found | {"metrics": [row], "devices": [device]}
+    return gpupod | {"metrics": [row], "devices": [device]}
 
 
 def _values(metric: str, rows: dict[str, str]) -> Json:

@@ -76,8 +76,8 @@ CASES: dict[str, tuple[Any, str]] = {
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with api_server(tmp_path) as found:
-        yield found
+    with api_server(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def explain(lab: tuple[ApiServer, Path], world: World, *arguments: str) -> str:

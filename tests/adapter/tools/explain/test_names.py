@@ -236,8 +236,8 @@ def test_a_cluster_without_keda_has_no_scaledobjects(lab: tuple[ApiServer, Path]
     server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = []
     unknown = explain(lab, "scaledobject/llm")
     assert (missing.code, unknown.code) == (2, 2)
-    said = "no ScaledObject 'llm': the cluster has no ScaledObjects, because KEDA is not installed"
-    assert said in missing.output
+    text = "no ScaledObject 'llm': the cluster has no ScaledObjects, because KEDA is not installed"
+    assert text in missing.output
     assert "login page" not in missing.output
     assert "no ScaledObject 'llm' in namespace chat" in unknown.output
 

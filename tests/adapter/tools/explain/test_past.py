@@ -65,9 +65,9 @@ def test_the_line_has_values_replicas_and_states_of_the_last_half_hour(
 
 
 def test_memory_is_written_as_memory(lab: tuple[ApiServer, Path]) -> None:
-    found = history(metric="gpu_memory_used_bytes")
-    found |= {"value": [2**30] * 40, "target": [2**31] * 40}
-    lab[0].answers[PATH] = found
+    past = history(metric="gpu_memory_used_bytes")
+    past |= {"value": [2**30] * 40, "target": [2**31] * 40}
+    lab[0].answers[PATH] = past
     assert "gpu_memory_used_bytes 1Gi (target 2Gi)" in words(explained(lab))
 
 
@@ -84,6 +84,6 @@ def test_a_missing_right_is_a_note(lab: tuple[ApiServer, Path]) -> None:
 
 
 def test_an_adapter_that_keeps_no_past_is_not_mentioned(lab: tuple[ApiServer, Path]) -> None:
-    said = words(explained(lab))
-    assert "last 30 minutes" not in said
-    assert "past" not in said
+    text = words(explained(lab))
+    assert "last 30 minutes" not in text
+    assert "past" not in text

@@ -46,8 +46,8 @@ GPU: dict[str, Any] = {
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ApiServer, Path]]:
     for module in (podreport, nodereport):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
-    with api_server(tmp_path) as found:
-        yield found
+    with api_server(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def explain(lab: tuple[ApiServer, Path], world: World, *arguments: str) -> Ended:
@@ -174,9 +174,9 @@ def test_json_of_a_pod_names_the_hpas_that_lack_a_metric(lab: tuple[ApiServer, P
     world = World().pod("llm-7f9", "92")
     hpas = [{"name": "llm", "metric": "inference_requests_waiting", "type": "Pods"}]
     given = with_more(world, absent=[LACKED], hpas=hpas)
-    found = json.loads(explain(lab, given, "pod", "llm-7f9", "-o", "json").output)
-    assert found["measured"] is True
-    assert found["missedByHpas"] == {"inference_requests_waiting": ["llm"]}
+    report = json.loads(explain(lab, given, "pod", "llm-7f9", "-o", "json").output)
+    assert report["measured"] is True
+    assert report["missedByHpas"] == {"inference_requests_waiting": ["llm"]}
 
 
 def test_a_second_command_follows_the_first(lab: tuple[ApiServer, Path]) -> None:
@@ -284,8 +284,8 @@ def test_a_node_that_a_budget_keeps_from_karpenter_says_so(lab: tuple[ApiServer,
     assert "removal: Karpenter cannot remove it: Pdb prevents pod evictions" in ended.output
     budgets = forbidden("jane", "list", "poddisruptionbudgets", "policy", "")
     server.answers["/apis/policy/v1/poddisruptionbudgets"] = budgets
-    said = invoke("explain", "node", "n1", "--kubeconfig", str(file)).output
-    assert "causes that follow from poddisruptionbudgets are not shown" in said
+    output = invoke("explain", "node", "n1", "--kubeconfig", str(file)).output
+    assert "causes that follow from poddisruptionbudgets are not shown" in output
 
 
 def test_a_node_without_an_exporter_and_with_an_unmeasured_pod(
@@ -309,9 +309,9 @@ def test_a_user_of_one_namespace_sees_its_pods_of_a_node(lab: tuple[ApiServer, P
 
 def test_json_of_a_pod_is_the_object_of_the_view_api(lab: tuple[ApiServer, Path]) -> None:
     ended = explain(lab, World().pod("llm-7f9", "92"), "pod", "llm-7f9", "-o", "json")
-    found = json.loads(ended.output)
-    assert found["measured"] is True
-    assert found["gpupod"]["metrics"][0]["number"] == 92
+    report = json.loads(ended.output)
+    assert report["measured"] is True
+    assert report["gpupod"]["metrics"][0]["number"] == 92
 
 
 def test_json_of_a_node_names_the_pods_without_a_value(lab: tuple[ApiServer, Path]) -> None:
@@ -388,7 +388,7 @@ def test_a_node_where_no_pod_can_start_says_why_and_is_not_green(
         "blocked": [{"kind": "condition", "text": "cordoned"}, {"kind": "taint", "text": taint}],
     }
     ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
-    said = " ".join(ended.output.split())
+    output = " ".join(ended.output.split())
     assert ended.code == 1
     for text in (
         "has DiskPressure; the kubelet starts no pod",
@@ -396,8 +396,8 @@ def test_a_node_where_no_pod_can_start_says_why_and_is_not_green(
         "so the node stays cordoned",
         f"no GPU pod can start: {taint}; add a toleration",
     ):
-        assert text in said
-    assert said.count("cordoned") == 1
+        assert text in output
+    assert output.count("cordoned") == 1
 
 
 def test_without_the_right_to_gpunodes_a_note_says_so(lab: tuple[ApiServer, Path]) -> None:
@@ -417,8 +417,8 @@ def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path])
     ended = invoke("explain", "pod", "llm-7f9", "-n", NS, "--kubeconfig", str(file))
     assert "time unknown   Pulled" in ended.output
     assert "0s ago" not in ended.output
-    found = invoke("explain", "pod", "llm-7f9", "-n", NS, "-o", "json", "--kubeconfig", str(file))
-    assert json.loads(found.output)["events"][0]["age"] is None
+    reply = invoke("explain", "pod", "llm-7f9", "-n", NS, "-o", "json", "--kubeconfig", str(file))
+    assert json.loads(reply.output)["events"][0]["age"] is None
 
 
 def test_a_pod_whose_node_karpenter_cannot_get_says_so(lab: tuple[ApiServer, Path]) -> None:
@@ -440,9 +440,9 @@ def test_a_pod_whose_node_karpenter_cannot_get_says_so(lab: tuple[ApiServer, Pat
     world.answer("/api/v1/namespaces/default/events", [warning])
     world.answer("/apis/karpenter.sh/v1/nodeclaims", [])
     ended = explain(lab, world, "pod", "llm-x2k")
-    said = " ".join(ended.output.split())
-    assert f"InsufficientCapacityError: NodeClaim gpu-b2c3d event: {no_capacity}" in said
-    assert "the cloud has none of these machines now" in said
+    output = " ".join(ended.output.split())
+    assert f"InsufficientCapacityError: NodeClaim gpu-b2c3d event: {no_capacity}" in output
+    assert "the cloud has none of these machines now" in output
 
 
 def test_a_node_that_does_not_answer_is_said_to_be_so(lab: tuple[ApiServer, Path]) -> None:

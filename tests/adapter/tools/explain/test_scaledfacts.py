@@ -23,6 +23,6 @@ async def test_the_services_of_the_first_triggers_are_read() -> None:
     """A ScaledObject may have thousands of triggers, each with an address of its own."""
     api: Any = Api()
     addresses = [f"scaler-{number}.ns:6000" for number in range(5_000)]
-    known = await services_at(api, ["", "https://outside.example.com", *addresses, addresses[0]])
-    assert list(known) == addresses[:16]
+    services = await services_at(api, ["", "https://outside.example.com", *addresses, addresses[0]])
+    assert list(services) == addresses[:16]
     assert len(api.asked) == 16

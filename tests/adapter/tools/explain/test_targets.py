@@ -24,8 +24,8 @@ SCALED = {"spec": {"replicas": 3}, "status": {"replicas": 3, "selector": "app=ll
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
-    with api_server(tmp_path) as found:
-        yield found
+    with api_server(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def of_target(version: str, kind: str) -> World:

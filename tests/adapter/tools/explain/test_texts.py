@@ -28,8 +28,8 @@ TEXTS = Path(__file__).parent / "texts"
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ApiServer, Path]]:
     monkeypatch.setattr(hpafacts, "time", SimpleNamespace(time=lambda: NOW))
-    with api_server(tmp_path) as found:
-        yield found
+    with api_server(tmp_path) as server_and_file:
+        yield server_and_file
 
 
 def run(lab: tuple[ApiServer, Path], name: str, *arguments: str) -> Ended:
@@ -55,10 +55,10 @@ def test_the_text_of_a_situation(name: str, lab: tuple[ApiServer, Path]) -> None
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_json_has_the_same_verdict_as_the_text(name: str, lab: tuple[ApiServer, Path]) -> None:
     ended = run(lab, name, "-o", "json")
-    found = json.loads(ended.output)
+    report = json.loads(ended.output)
     text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
-    assert found["verdict"].replace("→", "->") in text.splitlines()[0]
-    assert bool(found["blocks"]) == (ended.code == 1)
+    assert report["verdict"].replace("→", "->") in text.splitlines()[0]
+    assert bool(report["blocks"]) == (ended.code == 1)
 
 
 def test_every_text_belongs_to_a_situation() -> None:
@@ -77,11 +77,11 @@ def test_pods_without_a_value_beyond_the_bound_are_counted(
 
 def test_some_other_hpas_are_compared() -> None:
     other = {"metadata": {"namespace": NS}, "spec": {"scaleTargetRef": {"name": "llm"}}}
-    hpas = [{**other, "metadata": {"namespace": NS, "name": f"h{at:02}"}} for at in range(60)]
+    hpas = [{**other, "metadata": {"namespace": NS, "name": f"h{index:02}"}} for index in range(60)]
 
     class Listing:
         async def list(self, path: str) -> list[Json]:
             return hpas
 
-    found = asyncio.run(hpafacts._rivals(cast("Api", Listing()), hpas[0], [{}]))
-    assert [row["metadata"]["name"] for row in found] == [f"h{at:02}" for at in range(1, 51)]
+    rivals = asyncio.run(hpafacts._rivals(cast("Api", Listing()), hpas[0], [{}]))
+    assert [row["metadata"]["name"] for row in rivals] == [f"h{index:02}" for index in range(1, 51)]

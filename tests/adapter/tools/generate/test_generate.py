@@ -30,9 +30,9 @@ def generated(*arguments: str) -> str:
 
 
 def manifest(*arguments: str) -> dict[str, Any]:
-    (found,) = yaml.safe_load_all(generated(*arguments))
-    assert isinstance(found, dict)
-    return found
+    (document,) = yaml.safe_load_all(generated(*arguments))
+    assert isinstance(document, dict)
+    return document
 
 
 def _combinations() -> Iterator[tuple[str, ...]]:
@@ -58,7 +58,7 @@ def _combinations() -> Iterator[tuple[str, ...]]:
     yield ("hpa", "--for", "vllm", "--workload", "llm", "--kind", "LeaderWorkerSet", "--e2e", "9s")
 
 
-COMBINATIONS = {" ".join(each): each for each in _combinations()}
+COMBINATIONS = {" ".join(words): words for words in _combinations()}
 
 
 @pytest.mark.parametrize("arguments", COMBINATIONS.values(), ids=COMBINATIONS)
@@ -70,10 +70,10 @@ def test_every_manifest_passes_doctor(
     ended = invoke("doctor", "-f", "-")
     assert ended.code == 0, ended.output
     assert "0 errors, 0 warnings" in ended.output
-    found = yaml.safe_load(text)
-    if found["kind"] == "HorizontalPodAutoscaler":
-        assert len(from_manifest(found).metrics) == len(found["spec"]["metrics"])
-    for trigger in found["spec"].get("triggers", ()):
+    document = yaml.safe_load(text)
+    if document["kind"] == "HorizontalPodAutoscaler":
+        assert len(from_manifest(document).metrics) == len(document["spec"]["metrics"])
+    for trigger in document["spec"].get("triggers", ()):
         compiled = compile_trigger(trigger["metadata"], METRICS)
         assert compiled.pods is not None
     assert all(len(line) <= 100 for line in text.splitlines())
@@ -96,9 +96,9 @@ def test_doctor_finds_a_trigger_with_a_mistake(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(wrong.encode())))
     ended = invoke("doctor", "-f", "-")
     assert ended.code == 1
-    said = " ".join(ended.output.split())
-    assert "scaledobject default/llm in -: spec.triggers[0].metadata: podSelektor" in said
-    assert "podSelektor" in said
+    output = " ".join(ended.output.split())
+    assert "scaledobject default/llm in -: spec.triggers[0].metadata: podSelektor" in output
+    assert "podSelektor" in output
 
 
 def test_doctor_leaves_out_a_standard_input_that_is_too_large(
@@ -115,7 +115,7 @@ def test_the_target_is_of_the_metric_that_follows_the_load() -> None:
     rows = manifest("hpa", "--for", "vllm", "--workload", "llm", "--target", "48")["spec"][
         "metrics"
     ]
-    targets = {each["pods"]["metric"]["name"]: each["pods"]["target"] for each in rows}
+    targets = {row["pods"]["metric"]["name"]: row["pods"]["target"] for row in rows}
     assert targets["inference_requests_running"] == {"type": "AverageValue", "averageValue": "48"}
     assert targets["inference_requests_waiting"]["averageValue"] == "4"
 
@@ -123,7 +123,7 @@ def test_the_target_is_of_the_metric_that_follows_the_load() -> None:
 @pytest.mark.parametrize("server", PRESETS)
 def test_the_queue_is_never_alone_and_the_page_is_named(server: str) -> None:
     text = generated("hpa", "--for", server, "--workload", "llm")
-    names = [each["pods"]["metric"]["name"] for each in yaml.safe_load(text)["spec"]["metrics"]]
+    names = [row["pods"]["metric"]["name"] for row in yaml.safe_load(text)["spec"]["metrics"]]
     assert names[0] in ("inference_requests_running", "gpu_utilization")
     kind = PRESETS[server].server
     assert (f'{PREFIX}port: "{kind.port}"' in text) if kind else (PREFIX not in text)
@@ -131,15 +131,15 @@ def test_the_queue_is_never_alone_and_the_page_is_named(server: str) -> None:
 
 
 def test_a_workload_at_zero_is_started_by_the_gateway_first() -> None:
-    found = manifest(
+    document = manifest(
         *("scaledobject", "--for", "vllm", "--workload", "llm", "--min", "0"),
         *("--gateway", "app=llm-epp", "--scaler-address", "gma.gpu.svc:6000"),
     )
-    first, *others = found["spec"]["triggers"]
+    first, *others = document["spec"]["triggers"]
     assert (first["type"], first["metadata"]["podSelector"]) == ("external-push", "app=llm-epp")
     assert first["metadata"]["metric"] == "inference_gateway_requests_waiting"
-    assert {each["metadata"]["podSelector"] for each in others} == {"app=llm"}
-    assert {each["metadata"]["scalerAddress"] for each in found["spec"]["triggers"]} == {
+    assert {trigger["metadata"]["podSelector"] for trigger in others} == {"app=llm"}
+    assert {trigger["metadata"]["scalerAddress"] for trigger in document["spec"]["triggers"]} == {
         "gma.gpu.svc:6000"
     }
 
@@ -203,8 +203,8 @@ def test_a_mistake_is_one_line_that_names_the_fix(arguments: tuple[str, ...], sa
 
 def test_another_kind_needs_its_version_only() -> None:
     dynamo = "DynamoGraphDeploymentScalingAdapter"
-    found = manifest(*HPA, "--kind", dynamo, "--api-version", "nvidia.com/v1alpha1")
-    assert found["spec"]["scaleTargetRef"]["kind"] == dynamo
+    document = manifest(*HPA, "--kind", dynamo, "--api-version", "nvidia.com/v1alpha1")
+    assert document["spec"]["scaleTargetRef"]["kind"] == dynamo
     assert manifest(*HPA, "--kind", "deployment")["spec"]["scaleTargetRef"]["kind"] == "Deployment"
 
 

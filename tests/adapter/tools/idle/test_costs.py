@@ -88,8 +88,8 @@ class Replica:
         self._world.scrape(f"{UTIL}{{{notebook}}} 0\n", now, node="s", origin="http://s")
         self._ledger.begin(60.0)
         for pod in self._world.index.each():
-            found = self._world.read(pod.name, "gpu_utilization", now, namespace=pod.namespace)
-            self._ledger.add(pod, found, self._world.store.snapshot)
+            reading = self._world.read(pod.name, "gpu_utilization", now, namespace=pod.namespace)
+            self._ledger.add(pod, reading, self._world.store.snapshot)
         self._ledger.end()
         for sample in GPU_SECONDS.rows(self._ledger.rows()).samples:
             labels = sample.labels | {"pod": f"serve-{self.name}", "job": "serve"}
@@ -183,12 +183,12 @@ def test_the_hours_are_those_of_the_pods_though_replicas_come_and_go(
     store: Store, step: float
 ) -> None:
     answer = store.read(step=step)
-    found = {(one.namespace, one.workload): one.hours for one in answer.rows}
-    assert found.keys() == TRUTH.keys()
+    by_workload = {(one.namespace, one.workload): one.hours for one in answer.rows}
+    assert by_workload.keys() == TRUTH.keys()
     for workload, truth in TRUTH.items():
         for state, hours in truth._asdict().items():
             # The first count begins at 0, and a value counts until its age limit.
-            assert getattr(found[workload], state) == pytest.approx(hours, abs=0.16), (
+            assert getattr(by_workload[workload], state) == pytest.approx(hours, abs=0.16), (
                 workload,
                 state,
             )
@@ -242,14 +242,14 @@ def documented() -> list[str]:
     rule = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0])
     (recorded,) = rule["groups"][0]["rules"]
     assert recorded["record"] == RECORDED
-    found = "\n\n".join(re.findall(r"```promql\n(.*?)```", text, re.DOTALL)).split("\n\n")
+    queries = "\n\n".join(re.findall(r"```promql\n(.*?)```", text, re.DOTALL)).split("\n\n")
     used = re.compile(rf"{RECORDED}(\{{[^}}]*\}})?\[(\w+)\]")
 
     def written_out(match: re.Match[str]) -> str:
         inner = recorded["expr"].replace("total[", f"total{match[1] or ''}[")
         return f"({inner})[{match[2]}:5m]"
 
-    return [used.sub(written_out, query) for query in found]
+    return [used.sub(written_out, query) for query in queries]
 
 
 def test_the_queries_of_the_page_answer_as_the_command_does(store: Store) -> None:
@@ -362,10 +362,10 @@ def test_what_costs_most_without_being_used_comes_first_and_what_has_no_price_is
 
 @pytest.mark.parametrize("by", GROUPS)
 def test_the_groups_add_up_to_the_same(by: str) -> None:
-    found = costs(by).json()
+    body = costs(by).json()
     for key in ("allocatedGpuHours", "usedGpuHours", "idleGpuHours", "unknownGpuHours"):
-        assert sum(group[key] for group in found["groups"]) == pytest.approx(found[key])
-    paid = [group["allocatedCost"] or 0.0 for group in found["groups"]]
+        assert sum(group[key] for group in body["groups"]) == pytest.approx(body[key])
+    paid = [group["allocatedCost"] or 0.0 for group in body["groups"]]
     assert sum(paid) == pytest.approx(312.0)
 
 

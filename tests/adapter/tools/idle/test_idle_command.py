@@ -73,10 +73,10 @@ def report(by: str = "", minimum: float = 600.0, prices: PriceList = PRICES) -> 
 def reported(
     pods: list[Json], by: str = "", minimum: float = 600.0, prices: PriceList = PRICES
 ) -> IdleReport:
-    found = idle_devices(pods, prices, "team", NOW, minimum)
+    devices = idle_devices(pods, prices, "team", NOW, minimum)
     return IdleReport(
-        found.idle, NOW, found.held, prices.currency, prices.note, by, minimum,
-        unmeasured=found.unmeasured, unsized=found.unsized,
+        devices.idle, NOW, devices.held, prices.currency, prices.note, by, minimum,
+        unmeasured=devices.unmeasured, unsized=devices.unsized,
     )  # fmt: skip
 
 
@@ -144,30 +144,30 @@ def halved(*more: Pod) -> list[Json]:
 
 
 def test_gpus_without_a_value_are_held_and_counted_with_their_reason() -> None:
-    found = reported(halved())
-    assert found.lines(Screen(width=200))[-3:-1] == [
+    summary = reported(halved())
+    assert summary.lines(Screen(width=200))[-3:-1] == [
         "1 of 3 GPUs that pods hold is idle: 4.00 EUR an hour, 40.00 so far",
         (
             "2 of the 3 GPUs are not measured, so nobody knows whether they are idle, or what that "
             "costs: 2 no_exporter_on_node."
         ),
     ]
-    body = found.json()
+    body = summary.json()
     assert (body["held"], body["unmeasured"]) == (3, 2)
     assert body["unmeasuredReasons"] == {"no_exporter_on_node": 2}
     assert body["pricePerHour"] == 4.0
 
 
 def test_none_is_idle_is_not_said_of_gpus_without_a_value() -> None:
-    found = reported(halved(), minimum=11 * HOUR)
-    assert found.lines(Screen(width=200)) == [
+    summary = reported(halved(), minimum=11 * HOUR)
+    assert summary.lines(Screen(width=200)) == [
         "Of 3 GPUs that pods hold, no measured one has been idle for 11h or more.",
         (
             "2 of the 3 GPUs are not measured, so nobody knows whether they are idle, or what that "
             "costs: 2 no_exporter_on_node."
         ),
     ]
-    assert found.status == 2
+    assert summary.status == 2
     lost = [pod for pod in halved() if pod["metadata"]["name"] != "seen"]
     assert reported(lost).lines(Screen(width=200))[0] == "No GPU that pods hold is measured."
     assert reported(lost).status == 2
@@ -177,17 +177,17 @@ def test_a_stale_value_does_not_show_that_a_gpu_works() -> None:
     pods = (make_pod("stale", node="n1"),)
     world = World(*pods)
     world.scrape(row(UTIL, 0, "stale", uuid="GPU-0"), NOW - 200, node="n1")
-    found = reported([Viewer(world).pods.get("stale", NOW)])
-    assert (found.held, found.unmeasured, found.status) == (1, {"stale": 1}, 2)
+    summary = reported([Viewer(world).pods.get("stale", NOW)])
+    assert (summary.held, summary.unmeasured, summary.status) == (1, {"stale": 1}, 2)
 
 
 def test_how_many_gpus_of_a_shared_node_a_pod_holds_is_not_made_up() -> None:
     labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
     pods = [make_pod(f"part-{i}", node="n1") for i in range(3)]
     view = Viewer(World(*pods, nodes={"n1": labels})).pods
-    found = reported([view.get(name, NOW) for name in view.names()])
-    assert (found.held, found.unmeasured, found.unsized, found.status) == (0, {}, 3, 2)
-    assert found.lines(Screen(width=200)) == [
+    summary = reported([view.get(name, NOW) for name in view.names()])
+    assert (summary.held, summary.unmeasured, summary.unsized, summary.status) == (0, {}, 3, 2)
+    assert summary.lines(Screen(width=200)) == [
         "3 pods hold GPUs that nobody reports, and it is not known how many: they are not counted."
     ]
 
@@ -225,12 +225,12 @@ def team(*busy: float | None) -> list[Json]:
 async def test_no_command_stops_a_pod_that_is_busy_or_not_measured(
     pods: list[Json], says: str
 ) -> None:
-    found = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
+    devices = idle_devices(pods, PRICES, "team", NOW, 600.0).idle
     hint = f"{says}: ask the owner of Deployment llm in namespace ml whether it is still used"
-    assert found[0].hint == hint
+    assert devices[0].hint == hint
     # Without a read of what manages the workload: an access that cannot be used fails.
-    kept = await with_lasting_hints(cast("Api", None), found)
-    assert kept == found
+    kept = await with_lasting_hints(cast("Api", None), devices)
+    assert kept == devices
     assert f"Longest idle: {hint}" in reported(pods).lines(Screen(width=200))
 
 
@@ -253,27 +253,27 @@ def test_it_sums_up(by: str) -> None:
 
 @pytest.mark.parametrize("by", GROUPS)
 def test_programs_get_the_same_sums(by: str) -> None:
-    found = report(by)
-    groups = found.json()["groups"]
-    assert found.json()["by"] == by
+    summary = report(by)
+    groups = summary.json()["groups"]
+    assert summary.json()["by"] == by
     assert "groups" not in report().json()
     assert [group["name"] for group in groups] == [
         line.split()[0] if by != "model" else "NVIDIA H100"
-        for line in found.lines(Screen())[1 : len(groups) + 1]
+        for line in summary.lines(Screen())[1 : len(groups) + 1]
     ]
     assert sum(group["gpus"] for group in groups) == 2
     assert sum(group["costSoFar"] for group in groups) == 48.0
-    rows = list(csv.DictReader(io.StringIO(found.csv())))
+    rows = list(csv.DictReader(io.StringIO(summary.csv())))
     assert [(row[by], float(row["cost_so_far"])) for row in rows] == [
         (group["name"], group["costSoFar"]) for group in groups
     ]
 
 
 def test_the_output_for_programs_has_the_same_numbers() -> None:
-    found = report()
-    body = found.json()
+    summary = report()
+    body = summary.json()
     assert (body["pricePerHour"], body["costSoFar"], body["withoutPrice"]) == (8.0, 48.0, 0)
-    rows = list(csv.DictReader(io.StringIO(found.csv())))
+    rows = list(csv.DictReader(io.StringIO(summary.csv())))
     assert tuple(rows[0]) == CSV_HEADER
     assert [(r["pods"], r["team"], r["idle_hours"], r["cost_so_far"]) for r in rows] == [
         ("llm-abc-x", "a", "10.00", "40.00"),
@@ -282,10 +282,10 @@ def test_the_output_for_programs_has_the_same_numbers() -> None:
 
 
 def test_a_model_without_a_price_has_none_and_is_counted() -> None:
-    found = report(prices=PriceList({"B200": 1.0}, own=True))
-    assert "2 of them have a model without a price: see --prices." in found.lines(Screen())
-    assert found.json()["withoutPrice"] == 2
-    assert found.json()["pricePerHour"] is None
+    summary = report(prices=PriceList({"B200": 1.0}, own=True))
+    assert "2 of them have a model without a price: see --prices." in summary.lines(Screen())
+    assert summary.json()["withoutPrice"] == 2
+    assert summary.json()["pricePerHour"] is None
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_quoted() -> None:
@@ -388,30 +388,30 @@ def test_the_price_of_an_instance_type_comes_before_that_of_a_model_and_spot_is_
 
 
 def test_the_built_in_lists_have_the_models_of_today_with_date_and_source() -> None:
-    known = load(None, THEN)
-    assert {"H100", "H200", "B200", "MI300X", "A10", "L40S"} <= known.prices.keys()
-    assert known.of("NVIDIA A10G", "", "g5.48xlarge") == pytest.approx(16.288 / 8)
-    assert known.of("NVIDIA A10G", "", "g5.48xlarge", "spot") is None
-    assert (known.dated, known.stale) == ("July 2026", 0)
+    price_list = load(None, THEN)
+    assert {"H100", "H200", "B200", "MI300X", "A10", "L40S"} <= price_list.prices.keys()
+    assert price_list.of("NVIDIA A10G", "", "g5.48xlarge") == pytest.approx(16.288 / 8)
+    assert price_list.of("NVIDIA A10G", "", "g5.48xlarge", "spot") is None
+    assert (price_list.dated, price_list.stale) == ("July 2026", 0)
     text = (Path(prices.__file__).with_name("prices.yaml")).read_text()
     lists = yaml.safe_load(text)["lists"]
     assert all({"source", "date", "instances"} == one.keys() for one in lists)
 
 
 def test_a_price_is_unknown_rather_than_stale() -> None:
-    known = load(None, date(2027, 3, 1))
-    assert known.stale == 1
-    assert known.of("NVIDIA L4", "", "g6.xlarge") == 0.8048
+    price_list = load(None, date(2027, 3, 1))
+    assert price_list.stale == 1
+    assert price_list.of("NVIDIA L4", "", "g6.xlarge") == 0.8048
     assert (
         "The prices are list prices of July 2026, and some are older than a year and not used: "
         "name yours with --prices."
-    ) in report(prices=known).lines(Screen(width=200))
+    ) in report(prices=price_list).lines(Screen(width=200))
     later = load(None, date(2028, 1, 1))
     assert later.of("NVIDIA H100") is None
-    found = report(prices=later)
+    summary = report(prices=later)
     assert (
         "The prices are older than a year and not used: name yours with --prices."
-        in found.lines(Screen(width=200))
+        in summary.lines(Screen(width=200))
     )
 
 
@@ -421,10 +421,10 @@ def test_a_price_is_unknown_rather_than_stale() -> None:
 def test_an_instance_type_of_a_stale_list_does_not_get_the_price_of_its_model(
     model: str, instance: str
 ) -> None:
-    known = load(None, date(2027, 3, 1))
+    price_list = load(None, date(2027, 3, 1))
     assert load(None, THEN).of(model, "", instance) is not None
-    assert known.of(model) is not None
-    assert known.of(model, "", instance) is None
+    assert price_list.of(model) is not None
+    assert price_list.of(model, "", instance) is None
 
 
 LISTS = """
@@ -456,11 +456,11 @@ lists:
 def test_a_stale_list_of_the_users_file_is_said(current: str, note: str, tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(LISTS.replace("CURRENT", current))
-    known = load(file, date(2026, 8, 1))
-    assert known.note == note
-    assert known.of("NVIDIA H100", "", "a") is None
-    assert known.of("NVIDIA H100", "", "a", "spot") is None
-    assert known.of("NVIDIA H100", "", "b") == (4.0 if "price: 4" in current else None)
+    price_list = load(file, date(2026, 8, 1))
+    assert price_list.note == note
+    assert price_list.of("NVIDIA H100", "", "a") is None
+    assert price_list.of("NVIDIA H100", "", "a", "spot") is None
+    assert price_list.of("NVIDIA H100", "", "b") == (4.0 if "price: 4" in current else None)
 
 
 @pytest.mark.parametrize(
@@ -472,9 +472,9 @@ def test_a_model_of_a_stale_list_does_not_get_the_price_of_a_shorter_name(
     file = tmp_path / "prices.yaml"
     current = "{date: 2026-07-01, prices: {A100: 2}}"
     file.write_text(f"lists:\n- date: 2025-01-01\n  {stale}\n- {current}\n")
-    known = load(file, date(2026, 8, 1))
-    assert known.of("NVIDIA A100-SXM4-80GB") is None
-    assert known.of("NVIDIA A100-PCIE-40GB") == 2.0
+    price_list = load(file, date(2026, 8, 1))
+    assert price_list.of("NVIDIA A100-SXM4-80GB") is None
+    assert price_list.of("NVIDIA A100-PCIE-40GB") == 2.0
 
 
 def test_an_idle_gpu_has_the_price_of_its_node() -> None:

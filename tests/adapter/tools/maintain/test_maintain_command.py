@@ -53,15 +53,15 @@ class Handler(BaseHTTPRequestHandler):
         api = self.api
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
         api.requests.append(f"{self.command} {self.path}")
-        found = api.cluster.objects.get(self.path)
+        manifest = api.cluster.objects.get(self.path)
         if self.path == "/version":
             self._answer(200, {})
         elif api.answer is not None:
             self._answer(api.answer[0], {"message": api.answer[1]})
-        elif found is None:
+        elif manifest is None:
             self._answer(404, {"message": "not found"})
         elif self.command == "GET":
-            self._answer(200, found)
+            self._answer(200, manifest)
         else:
             self._write(body)
 
@@ -118,8 +118,8 @@ class Api:
         self._server.server_close()
 
     def run(self, *arguments: str) -> tuple[int, str]:
-        given = ["maintain", *arguments, "--kubeconfig", str(self.kubeconfig), "--wait", "0"]
-        done = CliRunner().invoke(main, given)
+        command = ["maintain", *arguments, "--kubeconfig", str(self.kubeconfig), "--wait", "0"]
+        done = CliRunner().invoke(main, command)
         return done.exit_code, done.output
 
 

@@ -41,8 +41,8 @@ def cluster() -> FakeCluster:
 
 
 def leaf(cluster: FakeCluster) -> x509.Certificate:
-    (found,) = read_bundle(cluster.data(CERTIFICATE, "tls.crt"))
-    return found
+    (certificate,) = read_bundle(cluster.data(CERTIFICATE, "tls.crt"))
+    return certificate
 
 
 def authorities(cluster: FakeCluster) -> tuple[x509.Certificate, ...]:
@@ -296,8 +296,8 @@ def test_a_ca_brought_back_from_a_backup_does_not_displace_the_one_in_use(
 
 
 def test_other_names_make_another_certificate(cluster: FakeCluster) -> None:
-    kept = cluster.data(AUTHORITY, "ca.crt"), cluster.data(AUTHORITY, "ca.key")
-    signer = read_authority(*kept)
+    pair = cluster.data(AUTHORITY, "ca.crt"), cluster.data(AUTHORITY, "ca.key")
+    signer = read_authority(*pair)
     short = signer.issue((HOST,), cluster.time, 90)
     cluster.fill(CERTIFICATE, tls_crt=short.certificate, tls_key=short.key)
     assert cluster.run() == 1

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from adapter.tools.maintain.cluster import MaintainError
 from adapter.tools.maintain.objects import RENEW, registration_path
-from adapter.tools.maintain.trust import fingerprint, issuer_of, read_bundle, valid
+from adapter.tools.maintain.trust import fingerprint, is_valid, issuer_of, read_bundle
 from tests.adapter.tools.maintain.fakecluster import (
     AUTHORITY,
     CERTIFICATE,
@@ -148,12 +148,12 @@ class Rotations(RuleBasedStateMachine):
         now = self.cluster.time
         for pem in self.possible(CERTIFICATE):
             (leaf,) = read_bundle(pem)
-            assert valid(leaf, now), "a pod serves a certificate outside its dates"
+            assert is_valid(leaf, now), "a pod serves a certificate outside its dates"
             for name in CUSTOM:
                 for bundle in self.possible(registration_path(name)):
                     issuer = signer(leaf, bundle)
                     assert issuer is not None, f"{name} does not trust what a pod serves"
-                    assert valid(issuer, now)
+                    assert is_valid(issuer, now)
 
     @invariant()
     def a_certificate_lives_within_its_authority(self) -> None:

@@ -59,10 +59,10 @@ def test_one_that_is_taken_over_meanwhile_stays(cluster: FakeCluster) -> None:
     async def taken_over_later(path: str) -> object:
         nonlocal looks
         looks += 1
-        found = await read(path)
+        registration = await read(path)
         if looks == 3:
             cluster.register(CUSTOM[0], "keda", "keda-metrics")
-        return found
+        return registration
 
     cluster.read = taken_over_later  # type: ignore[method-assign, assignment]  # our own fake
     with pytest.raises(RefusalError, match=f"{CUSTOM[0]} belongs to keda/keda-metrics now"):

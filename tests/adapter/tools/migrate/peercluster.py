@@ -36,14 +36,14 @@ def deployment(*more: str, **container: Any) -> dict[str, Any]:
     ]
     image = "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"
     mounts = [{"name": "config", "mountPath": "/etc/adapter/", "readOnly": True}]
-    found = {"name": "a", "image": image, "args": arguments, "volumeMounts": mounts, **container}
+    adapter = {"name": "a", "image": image, "args": arguments, "volumeMounts": mounts, **container}
     volumes = [{"name": "config", "configMap": {"name": "prometheus-adapter"}}]
     meta = {
         "name": "prometheus-adapter",
         "namespace": "monitoring",
         "annotations": {"meta.helm.sh/release-name": "pa"},
     }
-    spec = {"containers": [found], "volumes": volumes}
+    spec = {"containers": [adapter], "volumes": volumes}
     return {"metadata": meta, "spec": {"template": {"metadata": {"labels": LABELS}, "spec": spec}}}
 
 

@@ -31,8 +31,8 @@ def migrate(lab: Lab, *arguments: str) -> Ended:
 
 
 def report(lab: Lab, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(migrate(lab, *arguments, "-o", "json").output)
-    return found
+    content: dict[str, Any] = json.loads(migrate(lab, *arguments, "-o", "json").output)
+    return content
 
 
 def test_a_cluster_is_read_and_nothing_is_written(lab: Lab) -> None:
@@ -55,15 +55,15 @@ def test_a_cluster_is_read_and_nothing_is_written(lab: Lab) -> None:
 
 def test_arguments_become_settings(lab: Lab) -> None:
     given = ("--prometheus-header=X-Scope=hunter2", "--metrics-max-age", "10m", "--v=4")
-    found = [
+    arguments = [
         *given,
         "--prometheus-ca-file=/etc/ca/ca.crt",
         "--prometheus-verb=GET",
         "--prometheus-thing=1",
     ]
-    lab[0].answers[peer.DEPLOYMENTS] = [peer.deployment(*found)]
-    seen = report(lab)
-    assert seen["values"]["config"] == {
+    lab[0].answers[peer.DEPLOYMENTS] = [peer.deployment(*arguments)]
+    content = report(lab)
+    assert content["values"]["config"] == {
         "rules": {"relist_interval": "1m", "max_age": "10m"},
         "source": {
             "prometheus": {
@@ -74,7 +74,7 @@ def test_arguments_become_settings(lab: Lab) -> None:
             }
         },
     }
-    assert {row["argument"] for row in seen["arguments"] if row["todo"]} == {
+    assert {row["argument"] for row in content["arguments"] if row["todo"]} == {
         "--prometheus-header",
         "--prometheus-ca-file",
         "--prometheus-thing",
@@ -96,9 +96,9 @@ def test_the_deployment_behind_the_apiservice_is_chosen(lab: Lab) -> None:
     other["metadata"] = {"name": "another", "namespace": "apps"}
     other["spec"]["template"]["metadata"] = {"labels": {"app": "another"}}
     lab[0].answers[peer.DEPLOYMENTS] = [other, peer.deployment()]
-    found = report(lab)
-    assert "monitoring/prometheus-adapter" in found["source"]
-    assert any("apps/another is another prometheus-adapter" in text for text in found["remarks"])
+    content = report(lab)
+    assert "monitoring/prometheus-adapter" in content["source"]
+    assert any("apps/another is another prometheus-adapter" in text for text in content["remarks"])
 
 
 def test_external_metrics_of_another_server_are_not_its_own(lab: Lab) -> None:
@@ -147,9 +147,9 @@ def test_resource_metrics_stay_with_their_server(
     lab[0].answers[peer.APISERVICES][2:] = (
         [] if service is None else [peer.apiservice("v1beta1.metrics.k8s.io", *service)]
     )
-    found = report(lab)
-    assert ("resourceMetrics" in found["values"]) == served
-    remarks = [text for text in found["remarks"] if "resourceRules" in text]
+    content = report(lab)
+    assert ("resourceMetrics" in content["values"]) == served
+    remarks = [text for text in content["remarks"] if "resourceRules" in text]
     assert len(remarks) == (not served)
     assert said in "".join(remarks)
 

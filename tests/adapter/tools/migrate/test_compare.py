@@ -16,7 +16,7 @@ from adapter.tools.migrate import compare
 from adapter.tools.migrate.compare import Comparer
 from adapter.tools.migrate.comparison import Comparison, MoveVerdict, judge
 from adapter.tools.migrate.hpametrics import read_uses
-from adapter.tools.migrate.servers import MOST_BYTES, decoded
+from adapter.tools.migrate.servers import MOST_BYTES, decode_answer
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.tools.migrate import peercluster as peer
 
@@ -96,24 +96,24 @@ GOOD: dict[str, Sequence[Answer]] = {
 
 def test_equal_values_are_equal_and_each_metric_is_asked_once(lab: tuple[ApiServer, Path]) -> None:
     theirs, ours = Server(GOOD, "pods/a", "pods/b"), Server(GOOD, "pods/b")
-    found = compared(lab, theirs, ours)
-    assert found.good
-    assert set(verdicts(found).values()) == {MoveVerdict.EQUAL}
-    (pods,) = (row for row in found.rows if row.kind == "Pods")
+    comparison = compared(lab, theirs, ours)
+    assert comparison.good
+    assert set(verdicts(comparison).values()) == {MoveVerdict.EQUAL}
+    (pods,) = (row for row in comparison.rows if row.kind == "Pods")
     assert (pods.hpas, pods.theirs) == (["shop/api", "shop/web"], "2 of 1.5..10")
     # Once before and once after ours, and two lists.
     assert len([path for path in ours.asked if path not in LISTS]) == 3
     assert len([path for path in theirs.asked if path not in LISTS]) == 6
     assert all("labelSelector=app%3Dweb" in path for path in ours.asked if "pods/" in path)
-    assert set(found.absent) == {"pods/a"}
+    assert set(comparison.absent) == {"pods/a"}
 
 
 def test_each_server_is_asked_at_the_version_that_it_serves(lab: tuple[ApiServer, Path]) -> None:
     for theirs in (Server(GOOD, "a", version="v1beta2"), Server(GOOD, "a")):
         ours = Server(GOOD, "a", version="v1beta2")
-        found = compared(lab, theirs, ours)
-        assert set(verdicts(found).values()) == {MoveVerdict.EQUAL}
-        assert found.absent == []
+        comparison = compared(lab, theirs, ours)
+        assert set(verdicts(comparison).values()) == {MoveVerdict.EQUAL}
+        assert comparison.absent == []
         assert any(f"{CUSTOM}v1beta2/namespaces" in path for path in ours.asked)
 
 
@@ -129,46 +129,46 @@ def test_rows_of_one_metric_differ(lab: tuple[ApiServer, Path]) -> None:
         metric = peer.external_metric("queue_depth")
         metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": name}}
         rows += [peer.hpa(name, metric), peer.hpa(name, peer.object_metric("hits", name))]
-    found = compared(lab, Server(GOOD), Server(GOOD))
-    lines = found.lines(Screen())
+    comparison = compared(lab, Server(GOOD), Server(GOOD))
+    lines = comparison.lines(Screen())
     assert any("queue_depth (External queue=one)" in line and "shop/one" in line for line in lines)
     assert any("hits (Object Service two)" in line and "shop/two" in line for line in lines)
     assert len({*lines}) == len(lines)
-    assert len({row.about for row in found.rows if row.metric == "queue_depth"}) == 3
+    assert len({row.about for row in comparison.rows if row.metric == "queue_depth"}) == 3
 
 
 def test_a_metric_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:
-    found = compared(lab, Server(GOOD), Server({**GOOD, OBJECT: []}))
-    assert not found.good
-    assert verdicts(found)["hits"] is MoveVerdict.LOST
-    text = "\n".join(found.lines(Screen()))
+    comparison = compared(lab, Server(GOOD), Server({**GOOD, OBJECT: []}))
+    assert not comparison.good
+    assert verdicts(comparison)["hits"] is MoveVerdict.LOST
+    text = "\n".join(comparison.lines(Screen()))
     assert "missing here: web" in text
 
 
 def test_a_pod_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:
-    found = compared(lab, Server(GOOD), Server({**GOOD, PODS: [{"web-0": "10"}]}))
-    (row,) = (row for row in found.rows if row.kind == "Pods")
+    comparison = compared(lab, Server(GOOD), Server({**GOOD, PODS: [{"web-0": "10"}]}))
+    (row,) = (row for row in comparison.rows if row.kind == "Pods")
     assert (row.verdict, row.remark) == (MoveVerdict.LOST, "web-1")
 
 
 def test_a_value_that_changes_while_it_is_read_is_read_again(lab: tuple[ApiServer, Path]) -> None:
     theirs = Server({**GOOD, QUEUE: [{"a": "30"}, {"a": "30"}, {"a": "3"}]})
-    found = compared(lab, theirs, Server(GOOD))
-    assert verdicts(found)["queue_depth"] is MoveVerdict.EQUAL
+    comparison = compared(lab, theirs, Server(GOOD))
+    assert verdicts(comparison)["queue_depth"] is MoveVerdict.EQUAL
 
 
 def test_a_server_that_fails_costs_that_metric(lab: tuple[ApiServer, Path]) -> None:
     failing: dict[str, Sequence[Answer]] = {**GOOD, QUEUE: [ClientError("503 no store", 503)]}
-    found = compared(lab, Server(GOOD), Server(failing))
-    (row,) = (row for row in found.rows if row.metric == "queue_depth")
+    comparison = compared(lab, Server(GOOD), Server(failing))
+    (row,) = (row for row in comparison.rows if row.metric == "queue_depth")
     assert (row.verdict, row.remark) == (MoveVerdict.FAILED, "503 no store")
-    assert not found.good
+    assert not comparison.good
 
 
 def test_a_missing_scale_target_costs_that_metric(lab: tuple[ApiServer, Path]) -> None:
     del lab[0].answers["/apis/apps/v1/namespaces/shop/deployments/web/scale"]
-    found = compared(lab, Server(GOOD), Server(GOOD))
-    assert [row.remark for row in found.rows if row.verdict is MoveVerdict.FAILED] == [
+    comparison = compared(lab, Server(GOOD), Server(GOOD))
+    assert [row.remark for row in comparison.rows if row.verdict is MoveVerdict.FAILED] == [
         'deployments.apps "web" not found'
     ]
 
@@ -176,21 +176,25 @@ def test_a_missing_scale_target_costs_that_metric(lab: tuple[ApiServer, Path]) -
 def test_requests_and_time_are_bounded(
     lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = compared(lab, Server(GOOD), Server(GOOD), seconds=-1.0)
-    assert set(verdicts(found).values()) == {MoveVerdict.FAILED}
+    comparison = compared(lab, Server(GOOD), Server(GOOD), seconds=-1.0)
+    assert set(verdicts(comparison).values()) == {MoveVerdict.FAILED}
     monkeypatch.setattr(compare, "MOST_PATHS", 1)
-    found = compared(lab, Server(GOOD), Server(GOOD))
-    assert sorted(row.remark for row in found.rows) == ["", "beyond 1 metrics", "beyond 1 metrics"]
-    assert not found.good
+    comparison = compared(lab, Server(GOOD), Server(GOOD))
+    assert sorted(row.remark for row in comparison.rows) == [
+        "",
+        "beyond 1 metrics",
+        "beyond 1 metrics",
+    ]
+    assert not comparison.good
 
 
 def test_an_answer_is_bounded_and_must_be_json() -> None:
     with pytest.raises(ClientError, match=f"more than {MOST_BYTES} bytes"):
-        decoded("/p", 200, b"{}", complete=False)
+        decode_answer("/p", 200, b"{}", complete=False)
     with pytest.raises(ClientError, match="not JSON"):
-        decoded("/p", 200, b"<html>", complete=True)
+        decode_answer("/p", 200, b"<html>", complete=True)
     with pytest.raises(ClientError, match=r"^502$"):
-        decoded("/p", 502, b"<html>", complete=True)
+        decode_answer("/p", 502, b"<html>", complete=True)
 
 
 JUDGED = {

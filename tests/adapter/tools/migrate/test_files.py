@@ -71,8 +71,8 @@ def test_public_configurations_are_taken_over(file: Path) -> None:
 
 
 def test_standard_input_is_read() -> None:
-    given = io.TextIOWrapper(io.BytesIO(RULES.encode()))
-    with mock.patch("sys.stdin", given):
+    stdin = io.TextIOWrapper(io.BytesIO(RULES.encode()))
+    with mock.patch("sys.stdin", stdin):
         ended = migrate("-f", "-", "-o", "json")
     assert (ended.code, json.loads(ended.output)["source"]) == (0, "standard input")
 

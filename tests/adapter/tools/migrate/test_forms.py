@@ -181,9 +181,9 @@ def test_every_form_gives_the_same_rules(content: str, tmp_path: Path) -> None:
 def test_every_form_gives_a_file(content: str, tmp_path: Path) -> None:
     ended = of(tmp_path, content, "-o", "rules")
     assert ended.code == 0
-    found = rules_of(ended.output.encode())
-    assert not found.problems
-    assert [each.name for each in (*found.custom, *found.external)] == [
+    rules = rules_of(ended.output.encode())
+    assert not rules.problems
+    assert [rule.name for rule in (*rules.custom, *rules.external)] == [
         "rules[0]",
         "externalRules[0]",
     ]
@@ -200,13 +200,13 @@ def test_values_name_prometheus(name: str, tmp_path: Path) -> None:
 
 
 def test_parameters_of_argo_cd_are_values_too(tmp_path: Path) -> None:
-    given = {"rules": {key: VALUES["rules"][key] for key in ("custom", "external")}}
+    values = {"rules": {key: VALUES["rules"][key] for key in ("custom", "external")}}
     default = {"name": "rules.default", "value": "false"}
-    assert "its default rules" in of(tmp_path, dump(application(valuesObject=given))).output
-    ended = of(tmp_path, dump(application(valuesObject=given, parameters=[default])))
+    assert "its default rules" in of(tmp_path, dump(application(valuesObject=values))).output
+    ended = of(tmp_path, dump(application(valuesObject=values, parameters=[default])))
     assert "its default rules" not in ended.output
     existing = {"name": "prometheus-adapter.rules.existing", "value": "mine"}
-    ended = of(tmp_path, dump(application(valuesObject=given, parameters=[existing])))
+    ended = of(tmp_path, dump(application(valuesObject=values, parameters=[existing])))
     assert (ended.code, "the rules are in ConfigMap mine" in ended.output) == (2, True)
 
 
@@ -250,8 +250,8 @@ def test_what_cannot_be_read_is_named(content: str, said: str, tmp_path: Path) -
 def test_empty_resource_rules_turn_nothing_on(tmp_path: Path) -> None:
     ended = of(tmp_path, text(COMPUTED), "-o", "values")
     assert "resourceMetrics" not in yaml.safe_load(ended.output)
-    given = {**COMPUTED, "rules": {"resource": {"window": "1m", "cpu": {}, "memory": {}}}}
-    ended = of(tmp_path, text(given), "-o", "values")
+    values = {**COMPUTED, "rules": {"resource": {"window": "1m", "cpu": {}, "memory": {}}}}
+    ended = of(tmp_path, text(values), "-o", "values")
     assert yaml.safe_load(ended.output)["resourceMetrics"] == {"enabled": True}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import ObjectTable, TableRow
-from adapter.tools.overview.columns import Columns, natural
+from adapter.tools.overview.columns import Columns, natural_key
 
 ROWS = [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
 TABLE = ObjectTable(("Name", "Pods"), ROWS)
@@ -22,7 +22,7 @@ def test_a_column_that_the_server_does_not_have_is_empty() -> None:
 
 def test_names_with_numbers_are_sorted_by_the_numbers_and_missing_ones_are_last() -> None:
     names = ["n10.gpu1", None, "n2.gpu10", "n2.gpu9", "", "x", "²"]
-    assert sorted(names, key=natural) == ["", "n2.gpu9", "n2.gpu10", "n10.gpu1", "x", "²", None]
+    assert sorted(names, key=natural_key) == ["", "n2.gpu9", "n2.gpu10", "n10.gpu1", "x", "²", None]
 
 
 @pytest.mark.parametrize(

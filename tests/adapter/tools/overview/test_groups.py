@@ -14,7 +14,7 @@ def test_rows_with_one_key_are_one_line_with_the_first_names() -> None:
     rows.append(CauseRow("lab/other", "quota of lab forbids pods", "quota lab"))
     large, small = by_cause(rows)
     assert (large.count, large.key, large.shown) == (30, "exporter_down n3", True)
-    assert large.named() == "chat/svc-0, chat/svc-1, chat/svc-2 and 27 more"
+    assert large.describe_names() == "chat/svc-0, chat/svc-1, chat/svc-2 and 27 more"
     assert (small.count, small.text, small.shown) == (1, "quota of lab forbids pods", False)
     assert large.text == "exporter down on n3"
 

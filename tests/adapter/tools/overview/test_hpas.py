@@ -135,8 +135,8 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_the_status_decides_the_words(name: str) -> None:
-    found, level, decision, text = DECISIONS[name]
-    state = state_of(found)
+    manifest, level, decision, text = DECISIONS[name]
+    state = state_of(manifest)
     assert (state.level, state.state, state.text) == (level, decision, text)
 
 

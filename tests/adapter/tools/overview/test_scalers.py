@@ -59,15 +59,15 @@ async def test_a_paused_scaledobject_is_a_row_without_numbers_that_nobody_knows(
     read = await _read([PAUSED])
     assert read.left_out == "1 HPA of an unknown form not shown"
     _, row = rows = list(summarize(read, {}, AT))
-    found = row.json()
-    assert (found["name"], found["kind"], found["state"]) == (
+    body = row.json()
+    assert (body["name"], body["kind"], body["state"]) == (
         "scaledobject/queue",
         "ScaledObject",
         "paused",
     )
-    assert [found[key] for key in ("max", "current", "desired", "since")] == [None] * 4
-    assert found["metrics"] == []
-    assert found["advice"].startswith("end the pause when it is over")
+    assert [body[key] for key in ("max", "current", "desired", "since")] == [None] * 4
+    assert body["metrics"] == []
+    assert body["advice"].startswith("end the pause when it is over")
     assert row.level == "off"
     assert count_hpas(rows).noun == "autoscaler"
     assert count_hpas(rows[:1]).noun == "HPA"

@@ -57,25 +57,25 @@ SENTENCES: dict[
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_the_sentence_names_what_is_wrong_first(sentence: str) -> None:
     hpas, pods, gpus, _ = SENTENCES[sentence]
-    found = verdict(hpas, pods, gpus)
-    assert f"{found.level}: {found.text}" == sentence
+    cluster_verdict = verdict(hpas, pods, gpus)
+    assert f"{cluster_verdict.level}: {cluster_verdict.text}" == sentence
 
 
 def test_gpus_where_no_pod_can_start_and_those_without_an_exporter_are_warnings() -> None:
-    found = verdict(None, None, GpuCounts(busy=1, blocked=2), silent=8)
-    assert (found.level, found.text) == (
+    cluster_verdict = verdict(None, None, GpuCounts(busy=1, blocked=2), silent=8)
+    assert (cluster_verdict.level, cluster_verdict.text) == (
         "warning",
         "2 free GPUs where no pod can start, 8 GPUs are reported by no exporter.",
     )
     assert verdict([], PodCounts(0, 0, 0, 0), GpuCounts(), silent=8).level == "warning"
     # They count as not measured: the page's tile and the sentence have the same total.
-    assert found.gpus == GpuCounts(busy=1, blocked=2, unmeasured=8)
-    assert found.json()["gpus"]["total"] == 11
+    assert cluster_verdict.gpus == GpuCounts(busy=1, blocked=2, unmeasured=8)
+    assert cluster_verdict.json()["gpus"]["total"] == 11
 
 
 def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
-    found = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
-    assert found["hpas"] == {
+    body = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
+    assert body["hpas"] == {
         "noun": "HPA",
         "total": 4,
         "stuck": 1,
@@ -91,8 +91,8 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
         "atZero": 0,
         "paused": 0,
     }
-    assert found["pods"] is None
-    assert found["gpus"] == {
+    assert body["pods"] is None
+    assert body["gpus"] == {
         "total": 8,
         "free": 0,
         "blocked": 0,
@@ -101,7 +101,7 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
         "idle": 0,
         "unmeasured": 0,
     }
-    assert found["idle"] == {"pricePerHour": 4.0, "costSoFar": None, "withoutPrice": 2}
+    assert body["idle"] == {"pricePerHour": 4.0, "costSoFar": None, "withoutPrice": 2}
     assert verdict(None, PODS, None).json()["idle"] is None
 
 

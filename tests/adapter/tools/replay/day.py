@@ -105,13 +105,13 @@ class Day:
                     yield PodSeen(now - 3, pods[index])
             ready = [pod for pod in pods if pod.phase == "Running"]
             running.update(pod.ref.name for pod in ready)
-            each = min(100.0, self.load(now - START) / max(1, len(ready)))
+            utilization = min(100.0, self.load(now - START) / max(1, len(ready)))
             silent = self.silent[0] <= now - START < self.silent[1]
             if not silent:
-                yield PageRead(now - 1, self._page(ready, round(each), now - 1))
-            values = {} if silent else {pod.ref.name: round(each) * 1000 for pod in ready}
-            seen = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
-            decision, state = decide(spec, state, seen, now)
+                yield PageRead(now - 1, self._page(ready, round(utilization), now - 1))
+            values = {} if silent else {pod.ref.name: round(utilization) * 1000 for pod in ready}
+            observation = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
+            decision, state = decide(spec, state, observation, now)
             usage = next((row.usage or 0 for row in decision.proposals), 0)
             yield HpaSeen(now, shown_hpa(len(pods), decision.desired, usage or sync))
             while len(pods) < decision.desired:

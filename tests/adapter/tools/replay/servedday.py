@@ -114,7 +114,7 @@ def _histogram(
     ends = (*bounds, math.inf)
     hits = [0.0] * len(ends)
     for seconds, count in values:
-        hits[next(at for at, end in enumerate(ends) if seconds <= end)] += count
+        hits[next(index for index, end in enumerate(ends) if seconds <= end)] += count
     rows = [
         Sample(f"{name}_bucket", {"le": f"{end:g}".replace("inf", "+Inf"), **labels}, below, time)
         for end, below in zip(ends, accumulate(hits), strict=True)
@@ -183,8 +183,8 @@ class ServedDay:
                     servers[pod.ref.name].work(self.demand(now - START) / len(ready), SYNC)
                 yield self._page(pod, servers[pod.ref.name], now - 1)
             values = {pod.ref.name: round(1000 * servers[pod.ref.name].running) for pod in ready}
-            seen = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
-            decision, state = decide(decided, state, seen, now)
+            observation = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
+            decision, state = decide(decided, state, observation, now)
             yield HpaSeen(now, _status(self.hpa, len(pods), decision.desired, sync))
             while len(pods) < decision.desired:
                 pods.append(_pod(number, now, "Pending"))

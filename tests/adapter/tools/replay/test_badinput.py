@@ -44,12 +44,12 @@ TEXTS: Final = (
 
 def hpa() -> dict[str, Any]:
     """The HPA of the days, with a second metric that is a counter's rate."""
-    found = manifest("30")
+    hpa_manifest = manifest("30")
     second = json.loads(
-        json.dumps(found["spec"]["metrics"][0]).replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
+        json.dumps(hpa_manifest["spec"]["metrics"][0]).replace("DCGM_FI_DEV_GPU_UTIL", "tokens")
     )
-    found["spec"]["metrics"].append(second)
-    return found
+    hpa_manifest["spec"]["metrics"].append(second)
+    return hpa_manifest
 
 
 def lost(time: float) -> bool:
@@ -113,20 +113,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def replay(folder: Path, *arguments: str) -> tuple[Ended, str]:
     """Replay; return the end of the command, and the page that it wrote."""
     page = folder / "report.html"
-    given = ("-f", str(folder / "hpa.yaml"), "--html", str(page), "-o", "json")
-    done = invoke("replay", "hpa", "ml/llm", *given, *arguments)
+    options = ("-f", str(folder / "hpa.yaml"), "--html", str(page), "-o", "json")
+    done = invoke("replay", "hpa", "ml/llm", *options, *arguments)
     assert done.code == 0, done.output
     return done, page.read_text()
 
 
 def named(done: Ended) -> dict[str, list[tuple[float, float, str]]]:
     """Return the defects by reason: their minutes since the start, and what they are about."""
-    found: dict[str, list[tuple[float, float, str]]] = {}
-    for each in json.loads(done.output)["defects"]:
-        start, end = (datetime.fromisoformat(each[key]).timestamp() for key in ("start", "end"))
-        row = (start - START) / 60, (end - START) / 60, each["about"]
-        found.setdefault(each["reason"], []).append(row)
-    return found
+    spans: dict[str, list[tuple[float, float, str]]] = {}
+    for defect in json.loads(done.output)["defects"]:
+        start, end = (datetime.fromisoformat(defect[key]).timestamp() for key in ("start", "end"))
+        row = (start - START) / 60, (end - START) / 60, defect["about"]
+        spans.setdefault(defect["reason"], []).append(row)
+    return spans
 
 
 def near(row: tuple[float, float, str], minutes: tuple[float, float]) -> bool:
@@ -135,19 +135,19 @@ def near(row: tuple[float, float, str], minutes: tuple[float, float]) -> bool:
 
 def check(done: Ended, page: str) -> None:
     """Check that each of the six is named with its minutes, and that no other time is."""
-    found = named(done)
-    assert any(near(row, GAP) for row in found["exporter_silent"]), found
-    assert [near(row, (RESET, RESET)) for row in found["counter_reset"]] == [True], found
-    (sparse,) = found["sparse_samples"]
-    assert near(sparse, (SPARSE[0], SPARSE[1])) or near(sparse, (SPARSE[0], SPARSE[1] - 5)), found
+    spans = named(done)
+    assert any(near(row, GAP) for row in spans["exporter_silent"]), spans
+    assert [near(row, (RESET, RESET)) for row in spans["counter_reset"]] == [True], spans
+    (sparse,) = spans["sparse_samples"]
+    assert near(sparse, (SPARSE[0], SPARSE[1])) or near(sparse, (SPARSE[0], SPARSE[1] - 5)), spans
     assert "5m apart, expected 15s" in sparse[2]
-    assert any(near(row, NO_PODS) for row in found.get("no_pods", [])), found
-    for start, end, about in found["clock_back"]:
-        assert SKEW[0] <= start < end < SKEW[1] + 2, found
+    assert any(near(row, NO_PODS) for row in spans.get("no_pods", [])), spans
+    for start, end, about in spans["clock_back"]:
+        assert SKEW[0] <= start < end < SKEW[1] + 2, spans
         assert "behind the cluster's, by the creation of pod llm-" in about
-    assert [near(row, (UPGRADE, UPGRADE)) for row in found["other_name"]] == [True], found
+    assert [near(row, (UPGRADE, UPGRADE)) for row in spans["other_name"]] == [True], spans
     # A value that expires in a gap is missing: nothing is interpolated.
-    assert any(GAP[0] <= start and end <= GAP[1] + 1 for start, end, _ in found["no_value"]), found
+    assert any(GAP[0] <= start and end <= GAP[1] + 1 for start, end, _ in spans["no_value"]), spans
     for text in TEXTS:
         assert text in page
 

@@ -55,7 +55,7 @@ def test_pages_of_other_namespaces_are_not_looked_at() -> None:
     labels = {**LABELS, "namespace": "other"}
     times = (0.0, 10.0, 500.0, 510.0)
     results = [ScrapeResult("b", None, [Sample(METRIC, labels, 1.0, time)], time) for time in times]
-    assert seen([Begun(0, STORED), *(PageRead(each.received, each) for each in results)]) == []
+    assert seen([Begun(0, STORED), *(PageRead(read.received, read) for read in results)]) == []
 
 
 def test_samples_far_apart_are_named_with_both_distances() -> None:
@@ -101,12 +101,12 @@ def test_a_pod_from_the_future_shows_a_wrong_clock() -> None:
 
 
 def test_a_counter_that_begins_again_is_named() -> None:
-    own = {
+    settings = {
         "metrics": [{"name": "tokens", "series": "tokens_total", "kind": "rate", "unit": "number"}]
     }
     values = (5.0, 9.0, 2.0, 3.0)
     events = [page(10.0 * step, "tokens_total", value) for step, value in enumerate(values)]
-    assert seen([Begun(0, {**STORED, **own}), *events], "tokens") == [
+    assert seen([Begun(0, {**STORED, **settings}), *events], "tokens") == [
         Stretch(10, 20, "counter_reset", "a: tokens_total")
     ]
 
@@ -137,9 +137,9 @@ def test_times_without_value_and_without_a_recording_are_in_the_report(tmp_path:
     (tmp_path / "day.gma").write_bytes(content + b"\x00" * 100)
     write(tmp_path / "day.gma", _Shifted(later, 13 * 3600.0))
     options = StudyOptions(controller=replace(StudyOptions().controller, sync_period=PERIOD))
-    found = study(RecordingReader(tmp_path / "day.gma"), from_manifest(day.hpa), options)
+    hpa_study = study(RecordingReader(tmp_path / "day.gma"), from_manifest(day.hpa), options)
     by_reason: dict[str, list[Stretch]] = {}
-    for stretch in found.defects:
+    for stretch in hpa_study.defects:
         by_reason.setdefault(stretch.reason, []).append(stretch)
     unknown = by_reason["no_value"][0]
     assert abs(unknown.start - START - silent[0]) <= PERIOD
@@ -179,9 +179,9 @@ def test_a_workload_without_pods_is_named() -> None:
 
     day = Empty(lambda _: 100.0, syncs=40)
     options = StudyOptions(controller=replace(StudyOptions().controller, sync_period=PERIOD))
-    found = study(day, from_manifest(day.hpa), options)
-    none = [each for each in found.defects if each.reason == "no_pods"]
-    assert [each.end for each in none] == [found.end]
+    hpa_study = study(day, from_manifest(day.hpa), options)
+    none = [stretch for stretch in hpa_study.defects if stretch.reason == "no_pods"]
+    assert [stretch.end for stretch in none] == [hpa_study.end]
     assert abs(none[0].start - START - 5000) <= PERIOD
 
 
@@ -200,9 +200,9 @@ def test_the_defects_of_a_store_are_named_with_their_minutes(folder: Path, tmp_p
     with store.prometheus(tmp_path) as url:
         done = of_store(folder, url, "-o", "json", "--record", str(tmp_path / "read.gma"))
         text = of_store(folder, url)
-    defects = {each["reason"]: each for each in found(done)["defects"]}
+    defects = {defect["reason"]: defect for defect in found(done)["defects"]}
     minutes = {
-        reason: (each["start"][11:16], each["end"][11:16]) for reason, each in defects.items()
+        reason: (defect["start"][11:16], defect["end"][11:16]) for reason, defect in defects.items()
     }
     # The recording begins at 14:13:20, and the first scrape is 14 seconds later.
     assert minutes["no_cluster_state"] == ("14:43", "14:58")
@@ -212,4 +212,4 @@ def test_the_defects_of_a_store_are_named_with_their_minutes(folder: Path, tmp_p
     assert "5m apart, expected 15s" in defects["sparse_samples"]["about"]
     assert "no page of an exporter: 2026-09-21 15:33 to 15:43 (10.0.0.7:9400)" in text.output
     assert "DCGM_FI_DEV_GPU_UTIL, then dcgm_fi_dev_gpu_util" in text.output
-    assert not [each for each in defects if each == "not_known"], "the first of these says it"
+    assert not [reason for reason in defects if reason == "not_known"], "the first of these says it"

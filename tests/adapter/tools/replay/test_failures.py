@@ -46,47 +46,47 @@ def test_the_replicas_are_those_of_a_controller_without_values() -> None:
     """The controller of the silent day decided without values: the outage of an adapter."""
     silent = (HIDDEN, HIDDEN + 1200)
     really = replayed(None, day(silent=silent))
-    found = replayed(Failure("adapter", 1200, START + HIDDEN))
+    hpa_study = replayed(Failure("adapter", 1200, START + HIDDEN))
     recorded = {m.time - START: m.replicas for m in really.recorded_moments}
-    at = [second for second in recorded if HIDDEN <= second < HIDDEN + 1200]
-    assert len(at) == 20
-    assert {recorded[second] for second in at} == {sizes(found)[second] for second in at}
-    assert max(sizes(replayed(None))[second] for second in at) > recorded[at[0]]
-    run = found.runs[0]
+    times = [second for second in recorded if HIDDEN <= second < HIDDEN + 1200]
+    assert len(times) == 20
+    assert {recorded[second] for second in times} == {sizes(hpa_study)[second] for second in times}
+    assert max(sizes(replayed(None))[second] for second in times) > recorded[times[0]]
+    run = hpa_study.runs[0]
     assert run.failed is not None
     assert run.failed.fewer > 0
     assert run.failed.outcome.over > run.outcome.over
 
 
 def test_old_values_stay_until_the_age_limit() -> None:
-    found = replayed(Failure("exporter", 1800, START + HIDDEN))
-    assert found.outage is not None
-    start, blind, end = (each - START for each in found.outage)
+    hpa_study = replayed(Failure("exporter", 1800, START + HIDDEN))
+    assert hpa_study.outage is not None
+    start, blind, end = (time - START for time in hpa_study.outage)
     assert start == HIDDEN
     assert HIDDEN + AGE_LIMIT - PERIOD <= blind <= HIDDEN + AGE_LIMIT + PERIOD
     assert HIDDEN + 1800 <= end <= HIDDEN + 1800 + 2 * PERIOD
 
 
 def test_a_short_failure_is_bridged_by_old_values() -> None:
-    found = replayed(Failure("exporter", 120, START + HIDDEN))
-    assert found.outage is not None
-    assert found.outage.blind == found.outage.end
+    hpa_study = replayed(Failure("exporter", 120, START + HIDDEN))
+    assert hpa_study.outage is not None
+    assert hpa_study.outage.blind == hpa_study.outage.end
 
 
 def test_pages_of_servers_do_not_matter_to_a_metric_of_gpus() -> None:
-    found = replayed(Failure("server", 1800, START + HIDDEN))
-    run = found.runs[0]
+    hpa_study = replayed(Failure("server", 1800, START + HIDDEN))
+    run = hpa_study.runs[0]
     assert run.failed is not None
-    assert found.outage is not None
-    assert found.outage.start == found.outage.end
+    assert hpa_study.outage is not None
+    assert hpa_study.outage.start == hpa_study.outage.end
     assert [m.replicas for m in run.failed.moments] == [m.replicas for m in run.moments]
 
 
 def test_the_worst_time_is_chosen_without_one() -> None:
     """The load rises fastest an hour after the start of each wave of four hours."""
-    found = replayed(Failure("adapter", 1800))
-    assert found.outage is not None
-    begun = (found.outage.start - START) % (4 * 3600)
+    hpa_study = replayed(Failure("adapter", 1800))
+    assert hpa_study.outage is not None
+    begun = (hpa_study.outage.start - START) % (4 * 3600)
     assert 2400 <= begun <= 3600
 
 
@@ -99,9 +99,9 @@ def test_without_a_time_the_failure_begins_at_a_step() -> None:
         settings={"values": VALUES},
         start=4,
     )
-    found = replayed(Failure("adapter", 1800), step)
-    assert found.outage is not None
-    assert found.outage.start - START == 7200 - PERIOD
+    hpa_study = replayed(Failure("adapter", 1800), step)
+    assert hpa_study.outage is not None
+    assert hpa_study.outage.start - START == 7200 - PERIOD
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +130,10 @@ def test_the_report_shows_the_failure_beside_each_row(folder: Path) -> None:
     assert html.count("<td>  with the failure</td>") == 2
     assert "Replicas around the failure" in html
     assert "<p>the failure is from 2026-09-2" in html
-    found = json.loads(replay(folder, "--fail", "exporter:30m", "-o", "json").output)
-    assert found["failure"]["start"] < found["failure"]["noValueFrom"] < found["failure"]["end"]
-    failed = found["variants"][0]["withFailure"]
-    assert failed["overLimitSeconds"] > found["variants"][0]["overLimitSeconds"]
+    report = json.loads(replay(folder, "--fail", "exporter:30m", "-o", "json").output)
+    assert report["failure"]["start"] < report["failure"]["noValueFrom"] < report["failure"]["end"]
+    failed = report["variants"][0]["withFailure"]
+    assert failed["overLimitSeconds"] > report["variants"][0]["overLimitSeconds"]
     assert failed["replicasFewer"] > 0
 
 

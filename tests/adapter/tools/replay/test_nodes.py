@@ -35,8 +35,8 @@ NOTHING = TriedHeadroom(NONE)
 def work(loads: list[int], spacing: float = PERIOD) -> list[RecordedDemand]:
     """Loads in percent of one GPU, one a sync."""
     return [
-        RecordedDemand(START + spacing * at, 1000 * load, 1, saturated=False, first=not at)
-        for at, load in enumerate(loads)
+        RecordedDemand(START + spacing * sync, 1000 * load, 1, saturated=False, first=not sync)
+        for sync, load in enumerate(loads)
     ]
 
 
@@ -120,7 +120,7 @@ def test_a_longer_boot_time_waits_longer() -> None:
 
 def test_a_gap_of_the_recording_counts_no_time() -> None:
     before, after = work([60] * 40), work([60] * 40)
-    later = [each._replace(time=each.time + 86400) for each in after]
+    later = [demand._replace(time=demand.time + 86400) for demand in after]
     (run,) = tried(NOTHING, demands=before + later, physics=NodePhysics(unneeded=1e9)).runs
     assert run.gpu_seconds == run.highest * PERIOD * 2 * 39
 
@@ -134,7 +134,7 @@ def test_headroom_is_ordered_at_the_first_sync() -> None:
 def test_a_pod_waits_for_no_longer_than_the_recording_shows() -> None:
     """The demand rises four syncs before a gap, and nobody knows when its pods got nodes."""
     before, after = work([120] * 40 + [240] * 4), work([240] * 40)
-    later = [each._replace(time=each.time + 86400) for each in after]
+    later = [demand._replace(time=demand.time + 86400) for demand in after]
     (run,) = tried(NOTHING, demands=before + later).runs
     assert run.waits.longest == 3 * PERIOD
     assert run.waits.seconds == 3 * PERIOD * run.waits.pods
@@ -142,13 +142,13 @@ def test_a_pod_waits_for_no_longer_than_the_recording_shows() -> None:
 
 
 def test_unknown_demand_orders_nothing() -> None:
-    unknown = [each._replace(total=None) for each in DAY]
+    unknown = [demand._replace(total=None) for demand in DAY]
     (run,) = tried(NOTHING, demands=unknown).runs
     assert (run.waits.pods, run.lowest, run.highest) == (0, 2, 2)
-    found = tried(TriedHeadroom(FORECAST), demands=unknown)
-    assert (found.runs[0].lowest, found.runs[0].highest) == (2, 2)
-    assert found.unknown == PERIOD * (len(DAY) - 1)
-    assert any("forecast orders nothing" in line for line in node_basis(found))
+    node_study = tried(TriedHeadroom(FORECAST), demands=unknown)
+    assert (node_study.runs[0].lowest, node_study.runs[0].highest) == (2, 2)
+    assert node_study.unknown == PERIOD * (len(DAY) - 1)
+    assert any("forecast orders nothing" in line for line in node_basis(node_study))
     assert not any("unknown" in line for line in node_basis(tried(TriedHeadroom(FORECAST))))
 
 
@@ -156,10 +156,10 @@ def test_unknown_demand_orders_nothing() -> None:
 @given(st.lists(st.integers(0, 1500), min_size=2, max_size=60), st.sampled_from([1, 2, 8]))
 def test_no_run_has_negative_figures(loads: list[int], slots: int) -> None:
     choices = (NOTHING, TriedHeadroom(SHARE, 20.0), TriedHeadroom(FORECAST))
-    found: list[NodeRun] = list(
+    runs: list[NodeRun] = list(
         tried(*choices, demands=work(loads, 60.0), physics=NodePhysics(slots=slots)).runs
     )
-    for run in found:
+    for run in runs:
         assert 0 <= run.lowest <= run.highest
         assert 0 <= run.waits.longest <= run.waits.seconds + 60 * run.waits.pods
         assert run.gpu_seconds >= 0
@@ -171,13 +171,13 @@ def test_pods_without_gpus_have_no_nodes() -> None:
 
 
 def test_what_pods_of_the_recording_waited_is_counted() -> None:
-    found = study(
+    hpa_study = study(
         Day(waves, syncs=300, period=60.0, boot=150.0),
         from_manifest(manifest()),
         StudyOptions(nodes=NodeOptions((NOTHING,)), controller=ControllerOptions(sync_period=60.0)),
     )
-    assert found.nodes is not None
-    recorded = found.nodes.recorded
+    assert hpa_study.nodes is not None
+    recorded = hpa_study.nodes.recorded
     assert recorded is not None
     assert recorded.pods > 5
     assert 100 <= recorded.longest <= 200

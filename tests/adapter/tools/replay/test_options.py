@@ -73,8 +73,8 @@ def test_a_page_never_overwrites_what_is_read(folder: Path, name: str) -> None:
 
 
 def test_rows_state_their_targets_exactly(folder: Path) -> None:
-    found = json.loads(replay(folder, "--target", "45.4,45.04", "-o", "json").output)
-    assert [row["settings"] for row in found["variants"]] == ["now", "target 45.4", "target 45.04"]
+    report = json.loads(replay(folder, "--target", "45.4,45.04", "-o", "json").output)
+    assert [row["settings"] for row in report["variants"]] == ["now", "target 45.4", "target 45.04"]
 
 
 def hpas(folder: Path, text: str) -> str:

@@ -49,7 +49,7 @@ def test_points_at_one_place_share_a_name() -> None:
 
 
 def test_names_of_close_points_do_not_overlap() -> None:
-    marks = [Mark(f"target {each}", "other", each, 0) for each in (77, 78, 79, 80)]
+    marks = [Mark(f"target {target}", "other", target, 0) for target in (77, 78, 79, 80)]
     svg = scatter("t", marks, "GPU-hours", "y")
     heights = re.findall(r'<text class="name" x="[\d.]+" y="([\d.]+)">', svg)
     assert len(set(heights)) == 4

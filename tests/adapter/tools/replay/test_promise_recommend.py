@@ -39,8 +39,8 @@ def recommend(folder: Path, *arguments: str, source: str = "day.gma") -> Ended:
 
 def item(done: Ended) -> dict[str, Any]:
     assert done.code == 0, done.output
-    found: dict[str, Any] = json.loads(done.output)["items"][0]
-    return found
+    answer: dict[str, Any] = json.loads(done.output)["items"][0]
+    return answer
 
 
 def said(done: Ended) -> str:
@@ -101,28 +101,28 @@ def test_the_advice_is_a_command_that_works(folder: Path) -> None:
 def test_the_capacity_and_the_share_of_late_requests_are_those_of_the_servers(
     folder: Path,
 ) -> None:
-    found = item(recommend(folder, *PROMISE, "-o", "json"))["promise"]
+    answer = item(recommend(folder, *PROMISE, "-o", "json"))["promise"]
     requests, late = truth(folder)
-    (missed,) = found["missed"]
+    (missed,) = answer["missed"]
     assert (missed["late"], missed["values"]) == (pytest.approx(late), pytest.approx(requests))
     assert missed["share"] == pytest.approx(late / requests)
     assert (missed["exact"], missed["tolerance"]) == (True, 0.1)
-    (capacity,) = found["capacities"]
+    (capacity,) = answer["capacities"]
     assert capacity["gpu"] == "opal"
     assert capacity["load"] == pytest.approx(CAPACITY, rel=0.12)
     assert capacity["seenToBreak"]
     assert capacity["requests"] == pytest.approx(requests, rel=0.02)
-    assert found["promised"]["overCapacitySeconds"] < found["recorded"]["overCapacitySeconds"]
+    assert answer["promised"]["overCapacitySeconds"] < answer["recorded"]["overCapacitySeconds"]
 
 
 def test_gpu_hours_follow_from_the_load_and_the_target(folder: Path) -> None:
-    found = item(recommend(folder, *PROMISE, "-o", "json"))["promise"]
+    answer = item(recommend(folder, *PROMISE, "-o", "json"))["promise"]
     # Each replica has half of its capacity to do on average, up to twice the maximum of 5.
     hours = 960 * SYNC / 3600
-    assert found["promised"]["gpuHours"] == pytest.approx(hours * 40 / (0.5 * CAPACITY), rel=0.15)
-    assert found["promised"]["highestReplicas"] == 10
-    assert found["recorded"]["highestReplicas"] == 5
-    assert found["recorded"]["gpuHours"] == pytest.approx(hours * 3.8, rel=0.1)
+    assert answer["promised"]["gpuHours"] == pytest.approx(hours * 40 / (0.5 * CAPACITY), rel=0.15)
+    assert answer["promised"]["highestReplicas"] == 10
+    assert answer["recorded"]["highestReplicas"] == 5
+    assert answer["recorded"]["gpuHours"] == pytest.approx(hours * 3.8, rel=0.1)
 
 
 def test_the_manifest_states_the_promise_and_is_accepted(folder: Path, tmp_path: Path) -> None:
@@ -152,14 +152,14 @@ def test_the_manifest_states_the_promise_and_is_accepted(folder: Path, tmp_path:
 def test_an_hpa_on_a_promise_is_replayed_on_it(tmp_path: Path) -> None:
     tight = slo()
     tight["spec"]["maxReplicas"] = 5
-    for own, keeps in ((slo(), True), (slo("2"), True), (tight, False)):
+    for hpa_manifest, keeps in ((slo(), True), (slo("2"), True), (tight, False)):
         (tmp_path / "day.gma").unlink(missing_ok=True)
-        recorded(tmp_path, ServedDay(hpa=own, syncs=480))
+        recorded(tmp_path, ServedDay(hpa=hpa_manifest, syncs=480))
         done = recommend(tmp_path)
         assert ("  keep  " in done.output.splitlines()[1]) == keeps, done.output
-        found = item(recommend(tmp_path, "-o", "json"))
-        assert found["promise"]["promise"] == {"ttft_p90": "1s"}
-        assert (found["recommended"] is None) == keeps
+        answer = item(recommend(tmp_path, "-o", "json"))
+        assert answer["promise"]["promise"] == {"ttft_p90": "1s"}
+        assert (answer["recommended"] is None) == keeps
 
 
 def test_a_bound_between_two_of_the_histogram_is_missed_at_least_so_often(folder: Path) -> None:
@@ -191,9 +191,9 @@ def test_a_promise_that_every_load_broke_is_an_estimate(tmp_path: Path) -> None:
 
 def test_too_little_evidence_gives_no_recommendation(tmp_path: Path) -> None:
     recorded(tmp_path, ServedDay(syncs=9))
-    found = item(recommend(tmp_path, *PROMISE, "-o", "json"))
-    assert found["recommended"] is None
-    assert found["evidence"][-2].startswith(
+    answer = item(recommend(tmp_path, *PROMISE, "-o", "json"))
+    assert answer["recommended"] is None
+    assert answer["evidence"][-2].startswith(
         "no recommendation: the capacity at ttft_p90 1s is not known yet ("
     )
     (tmp_path / "day.gma").unlink()
@@ -215,8 +215,8 @@ def test_pages_without_histograms_say_nothing_of_latencies(tmp_path: Path) -> No
 def test_an_exporters_recording_says_nothing_of_promises(tmp_path: Path) -> None:
     write(tmp_path / "day.gma", Day(waves, syncs=60, hpa=manifest("30")))
     (tmp_path / "hpa.yaml").write_text(yaml.safe_dump(manifest("30")))
-    found = item(recommend(tmp_path, "--sync-period", "240s", "-o", "json"))
-    assert "promise" not in found
+    answer = item(recommend(tmp_path, "--sync-period", "240s", "-o", "json"))
+    assert "promise" not in answer
 
 
 def test_an_hpa_that_cannot_be_replayed_still_learns_what_its_servers_keep(tmp_path: Path) -> None:
@@ -232,9 +232,9 @@ def test_metrics_of_other_types_stay(tmp_path: Path) -> None:
     queue = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "4"}}
     manifest["spec"]["metrics"].append({"type": "External", "external": queue})
     recorded(tmp_path, ServedDay(hpa=manifest, syncs=240))
-    found = item(recommend(tmp_path, *PROMISE, "-o", "json"))
-    assert [row["type"] for row in found["recommended"]["spec"]["metrics"]] == ["Pods", "External"]
-    assert "External queue stays in the manifest, and is not replayed" in found["evidence"]
+    answer = item(recommend(tmp_path, *PROMISE, "-o", "json"))
+    assert [row["type"] for row in answer["recommended"]["spec"]["metrics"]] == ["Pods", "External"]
+    assert "External queue stays in the manifest, and is not replayed" in answer["evidence"]
 
 
 @pytest.mark.parametrize(
@@ -279,9 +279,9 @@ def test_a_store_says_the_same(tmp_path: Path) -> None:
             *("replay", "recommend", "ml/llm", "-f", str(tmp_path / "hpa.yaml"), *stored),
             *(*PROMISE, "-o", "json"),
         )
-    found = item(done)["promise"]
-    assert found["missed"][0]["share"] == pytest.approx(whole["missed"][0]["share"], rel=0.05)
-    assert found["capacities"][0]["load"] == pytest.approx(whole["capacities"][0]["load"], rel=0.1)
+    answer = item(done)["promise"]
+    assert answer["missed"][0]["share"] == pytest.approx(whole["missed"][0]["share"], rel=0.05)
+    assert answer["capacities"][0]["load"] == pytest.approx(whole["capacities"][0]["load"], rel=0.1)
 
 
 def test_a_recording_has_what_promises_need_though_nobody_asks() -> None:

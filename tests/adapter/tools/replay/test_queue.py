@@ -97,8 +97,8 @@ def evidence(**more: Any) -> QueueEvidence:
 
 
 def test_saturated_pods_without_waiting_requests_show_the_demand() -> None:
-    said = saturated_text(evidence(syncs=9, saturated=3))
-    assert said == (
+    text = saturated_text(evidence(syncs=9, saturated=3))
+    assert text == (
         "requests waited at 0 of 3 such syncs: the demand was hardly more than what is shown"
     )
     assert "may have been more" in saturated_text(evidence(syncs=9))
@@ -115,7 +115,7 @@ def test_a_queue_that_is_always_empty_compares_nothing(folder: Path) -> None:
     write(folder / "patient.gma", PatientDay(lambda _: 300.0, hpa=manifest("75")))
     queue = found(folder, "patient")["queue"]
     assert queue["syncsWithWaitingRequests"] == 0
-    assert {each["probabilityHigher"] for each in queue["metrics"]} == {None}
+    assert {metric["probabilityHigher"] for metric in queue["metrics"]} == {None}
     text = replay(folder, "patient").output
     assert "requests waited at 0 of" in text
     assert "?" in text.partition(QUEUE_TITLE)[2]

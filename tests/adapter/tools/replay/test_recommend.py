@@ -27,8 +27,8 @@ def recommend(folder: Path, *arguments: str, name: str = "ml/llm", day: str = "d
 
 def item(done: Ended, number: int = 0) -> dict[str, Any]:
     assert done.code == 0, done.output
-    found: dict[str, Any] = json.loads(done.output)["items"][number]
-    return found
+    answer: dict[str, Any] = json.loads(done.output)["items"][number]
+    return answer
 
 
 def saved(folder: Path, *hpas: dict[str, Any], day: Day) -> Path:
@@ -58,9 +58,9 @@ def test_settings_that_save_are_recommended_with_a_manifest(folder: Path) -> Non
 
 
 def test_what_is_recommended_costs_what_replay_hpa_says(folder: Path) -> None:
-    found = item(recommend(folder, "--allow", "1h", "-o", "json"))
-    best = found["replay"]["variants"][1]
-    made = from_manifest(found["recommended"])
+    answer = item(recommend(folder, "--allow", "1h", "-o", "json"))
+    best = answer["replay"]["variants"][1]
+    made = from_manifest(answer["recommended"])
     window = made.behavior.scale_down.window if made.behavior else None
     tried: tuple[str, ...] = ("--target", f"{made.metrics[0].target.milli / 1000:g}")
     tried += ("--stabilization", f"{window:g}") if window is not None else ()
@@ -70,7 +70,7 @@ def test_what_is_recommended_costs_what_replay_hpa_says(folder: Path) -> None:
     )
     same = json.loads(done.output)["variants"][1]
     assert (same["gpuHours"], same["changes"]) == (best["gpuHours"], best["changes"])
-    assert best["gpuHours"] < found["replay"]["variants"][0]["gpuHours"]
+    assert best["gpuHours"] < answer["replay"]["variants"][0]["gpuHours"]
 
 
 def test_an_hpa_that_cannot_be_replayed_does_not_end_the_others(folder: Path) -> None:
@@ -85,21 +85,21 @@ def test_an_hpa_that_cannot_be_replayed_does_not_end_the_others(folder: Path) ->
 def test_a_maximum_that_is_too_low_is_raised(tmp_path: Path) -> None:
     hpa = manifest("60", high=4)
     saved(tmp_path, hpa, day=Day(waves, hpa=hpa))
-    found = item(recommend(tmp_path, "--limit", "95", "--allow", "4h", "-o", "json"))
-    now, best = found["replay"]["variants"]
+    answer = item(recommend(tmp_path, "--limit", "95", "--allow", "4h", "-o", "json"))
+    now, best = answer["replay"]["variants"]
     assert now["overLimitSeconds"] > 4 * 3600 > best["overLimitSeconds"]
     assert best["maxReplicas"] == 8
     # Four pods that were busy to the limit do not show how much work there was.
-    assert found["recommended"] is None
-    assert any("the pods were busy to the limit" in text for text in found["evidence"])
+    assert answer["recommended"] is None
+    assert any("the pods were busy to the limit" in text for text in answer["evidence"])
 
 
 def test_a_short_recording_supports_no_recommendation(tmp_path: Path) -> None:
     hpa = manifest("30")
     saved(tmp_path, hpa, day=Day(waves, syncs=60, hpa=hpa))
-    found = item(recommend(tmp_path, "-o", "json"))
-    assert found["recommended"] is None
-    assert "no recommendation: the recording has" in found["evidence"][-2]
+    answer = item(recommend(tmp_path, "-o", "json"))
+    assert answer["recommended"] is None
+    assert "no recommendation: the recording has" in answer["evidence"][-2]
 
 
 def test_good_settings_are_kept(tmp_path: Path) -> None:
@@ -113,13 +113,13 @@ def test_good_settings_are_kept(tmp_path: Path) -> None:
 def test_utilization_of_servers_is_answered_with_the_requests_that_run(tmp_path: Path) -> None:
     hpa = manifest("30")
     saved(tmp_path, hpa, day=ServerDay(waves, hpa=hpa))
-    found = item(recommend(tmp_path, "-o", "json"))
-    assert found["queue"]["syncs"] > 300
-    assert 3 <= found["queue"]["runningRequestsWithoutWaiting"] <= 8
-    (metric,) = from_manifest(found["recommended"]).metrics
+    answer = item(recommend(tmp_path, "-o", "json"))
+    assert answer["queue"]["syncs"] > 300
+    assert 3 <= answer["queue"]["runningRequestsWithoutWaiting"] <= 8
+    (metric,) = from_manifest(answer["recommended"]).metrics
     assert metric.name == "inference_requests_running"
     assert metric.target.milli == pytest.approx(
-        800 * found["queue"]["runningRequestsWithoutWaiting"], abs=100
+        800 * answer["queue"]["runningRequestsWithoutWaiting"], abs=100
     )
     text = recommend(tmp_path).output
     assert "inference_requests_running" in text.splitlines()[1]
@@ -130,9 +130,9 @@ def test_requests_that_run_need_no_other_metric(tmp_path: Path) -> None:
     hpa = manifest("4")
     hpa["spec"]["metrics"][0]["pods"]["metric"]["name"] = "inference_requests_running"
     saved(tmp_path, hpa, day=replace(ServerDay(waves), hpa=manifest("30")))
-    found = item(recommend(tmp_path, "-o", "json"))
-    assert "queue" not in found
-    assert found["replay"]["metric"] == "inference_requests_running"
+    answer = item(recommend(tmp_path, "-o", "json"))
+    assert "queue" not in answer
+    assert answer["replay"]["metric"] == "inference_requests_running"
 
 
 def test_all_hpas_of_the_namespace_are_read_from_the_cluster(folder: Path, tmp_path: Path) -> None:

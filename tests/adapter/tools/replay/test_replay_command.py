@@ -59,13 +59,13 @@ def test_the_table_recommends_and_prints_a_manifest_to_apply(folder: Path) -> No
 
 def test_the_json_has_the_figures(folder: Path) -> None:
     done = replay(folder, "--min", "2", "--stabilization", "900", "-o", "json")
-    found = json.loads(done.output)
-    assert found["agreement"]["equal"] == found["agreement"]["compared"] > 250
-    assert [row["settings"] for row in found["variants"]] == ["now", "window 900 s, min 2"]
-    now, other = found["variants"]
+    report = json.loads(done.output)
+    assert report["agreement"]["equal"] == report["agreement"]["compared"] > 250
+    assert [row["settings"] for row in report["variants"]] == ["now", "window 900 s, min 2"]
+    now, other = report["variants"]
     assert other["gpuHours"] > now["gpuHours"] > 0
     assert "cost" not in now
-    assert found["bootPods"] > 5
+    assert report["bootPods"] > 5
 
 
 def test_an_hpa_that_does_not_exist_needs_another_name_and_no_file(
@@ -118,7 +118,7 @@ def test_a_failure_is_one_line_with_the_thing_and_the_fix(
     folder: Path, name: str, arguments: tuple[str, ...], content: str, said: str
 ) -> None:
     (folder / "bad.yaml").write_text(content)
-    files = [str(folder / each) if each.endswith((".gma", ".yaml")) else each for each in arguments]
+    files = [str(folder / word) if word.endswith((".gma", ".yaml")) else word for word in arguments]
     done = replay(folder, *files, name=name)
     assert done.code == 2
     assert said in done.output
@@ -182,10 +182,10 @@ def test_a_variant_has_one_color_in_every_plot(folder: Path, tmp_path: Path) -> 
     text = page.read_text()
     lines = set(re.findall(r'<span class="([a-z]+)">([^<]+)</span>', text))
     points = set(re.findall(r'<circle class="([a-z]+)".*?<text class="name"[^>]*>([^<]+)<', text))
-    named = {name for _, name in lines} & {name for _, name in points}
-    assert "target 45" in named, "the recommended settings are in both plots"
-    styles = {(style, name) for style, name in lines | points if name in named}
-    assert len(styles) == len(named), styles
+    names = {name for _, name in lines} & {name for _, name in points}
+    assert "target 45" in names, "the recommended settings are in both plots"
+    styles = {(style, name) for style, name in lines | points if name in names}
+    assert len(styles) == len(names), styles
     assert "chosen" in {style for style, _ in styles}
 
 

@@ -149,8 +149,8 @@ def test_files_that_cannot_be_read_are_named_with_their_time(folder: Path, tmp_p
     done = replay(folder, tmp_path / "pages", *config, "-o", "json")
     assert done.code == 0, done.output
     defects = json.loads(done.output)["defects"]
-    damaged = [each for each in defects if each["reason"] == "damaged"]
-    assert [each["end"][:19] + "Z" for each in damaged] == [each.name for each in moments[40:42]]
+    damaged = [row for row in defects if row["reason"] == "damaged"]
+    assert [row["end"][:19] + "Z" for row in damaged] == [path.name for path in moments[40:42]]
     assert "neither YAML nor JSON" in damaged[0]["about"]
     assert damaged[1]["about"].endswith("objects.json: No such file or directory")
 
@@ -163,7 +163,7 @@ def test_a_page_that_is_not_one_is_named_with_its_time(
     page = sorted((tmp_path / "pages").iterdir())[40] / "n.prom"
     page.write_text(content)
     done = replay(folder, tmp_path / "pages", "-o", "json")
-    (defect,) = (each for each in json.loads(done.output)["defects"] if each["reason"] == "damaged")
+    (defect,) = (row for row in json.loads(done.output)["defects"] if row["reason"] == "damaged")
     assert defect["about"] == f"{page}: it has no sample of a known series"
     assert defect["start"] == defect["end"] == page.parent.name.replace("Z", ".000+00:00")
 
@@ -179,8 +179,8 @@ def test_a_folder_without_a_page_is_one_line(folder: Path, tmp_path: Path) -> No
     fix = (
         "write one as NODE.prom for each node, or that of an inference server as NAMESPACE/POD.prom"
     )
-    said = f"{pages}: no folder has the page of an exporter; {first}: {fix}"
-    assert (done.code, done.output) == (2, f"gpu-metrics-adapter: {said}\n")
+    message = f"{pages}: no folder has the page of an exporter; {first}: {fix}"
+    assert (done.code, done.output) == (2, f"gpu-metrics-adapter: {message}\n")
     for page in written:
         page.unlink()
     assert replay(folder, pages).output.endswith(f"the page of an exporter: {fix}\n")

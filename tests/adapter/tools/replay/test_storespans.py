@@ -67,9 +67,9 @@ ANSWERS = {
 
 def test_only_what_concerns_the_pods_is_read() -> None:
     asked = Asked(ANSWERS)
-    found = read(asked)
+    spans = read(asked)
     assert all('cluster="a"' in expression for expression in asked.expressions)
-    pods = next(each for each in asked.expressions if "kube_pod_info" in each)
+    pods = next(expression for expression in asked.expressions if "kube_pod_info" in expression)
     assert 'namespace=~"ml|shares"' in pods
     *_, own, others, queue = asked.expressions
     assert METRIC in own
@@ -78,7 +78,7 @@ def test_only_what_concerns_the_pods_is_read() -> None:
     assert r'instance=~"10\\.0\\.0\\.7:9400"' in others
     assert "vllm:num_requests_waiting" in queue
     assert 'namespace="ml"' in queue
-    assert {each.origin for each in found["devices"].all_series} == {
+    assert {series.origin for series in spans["devices"].all_series} == {
         "10.0.0.7:9400",
         "10.0.0.20:8000",
     }
@@ -87,7 +87,7 @@ def test_only_what_concerns_the_pods_is_read() -> None:
 def test_an_engine_that_needs_exact_names_gets_one_query_for_each() -> None:
     asked = Asked(ANSWERS)
     read(asked, exact=True)
-    devices = [each for each in asked.expressions if each.startswith("DCGM")]
+    devices = [expression for expression in asked.expressions if expression.startswith("DCGM")]
     assert len(devices) > 5
     assert f'{METRIC}{{cluster="a"}}' in devices
 
@@ -95,7 +95,7 @@ def test_an_engine_that_needs_exact_names_gets_one_query_for_each() -> None:
 def test_nothing_is_asked_about_devices_without_a_pod() -> None:
     asked = Asked({})
     read(asked)
-    assert not [each for each in asked.expressions if "DCGM" in each]
+    assert not [expression for expression in asked.expressions if "DCGM" in expression]
 
 
 def test_a_text_in_a_selector_cannot_leave_its_quotes() -> None:
@@ -125,13 +125,13 @@ def test_resources_have_their_names_again(written: str, name: str | None) -> Non
 def test_memory_and_compute_are_read_of_the_pods_of_the_namespace_only() -> None:
     total = row("DCGM_FI_DEV_FB_TOTAL", exported_namespace="ml", instance="10.0.0.7:9400")
     asked = Asked({**ANSWERS, "DCGM_FI_DEV_FB_TOTAL": [total]})
-    found = read(asked, sizes=True)
-    asks = [one for one in asked.expressions if "DCGM_FI_DEV_FB_TOTAL" in one]
+    spans = read(asked, sizes=True)
+    asks = [expression for expression in asked.expressions if "DCGM_FI_DEV_FB_TOTAL" in expression]
     assert len(asks) == 2
     assert 'namespace="ml"' in asks[0]
     assert 'exported_namespace="ml"' in asks[1]
-    assert total in found["devices"].all_series
-    assert not any("DCGM_FI_DEV_FB_TOTAL" in one for one in _asked_without_sizes())
+    assert total in spans["devices"].all_series
+    assert not any("DCGM_FI_DEV_FB_TOTAL" in expression for expression in _asked_without_sizes())
 
 
 def _asked_without_sizes() -> list[str]:

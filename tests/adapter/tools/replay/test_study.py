@@ -39,29 +39,29 @@ def replayed(day: Day, **options: Any) -> Study:
 
 
 def test_a_day_is_decided_as_the_controller_did() -> None:
-    found = replayed(Day(waves))
-    assert found.agreement.equal == found.agreement.compared > 250
-    assert found.agreement.edges == 0
-    assert found.syncs == 360
-    assert found.gpus == 1
+    hpa_study = replayed(Day(waves))
+    assert hpa_study.agreement.equal == hpa_study.agreement.compared > 250
+    assert hpa_study.agreement.edges == 0
+    assert hpa_study.syncs == 360
+    assert hpa_study.gpus == 1
 
 
 def test_the_replay_of_the_present_settings_is_what_happened() -> None:
-    found = replayed(Day(waves))
-    recorded = found.recorded
-    now = found.runs[0].outcome
+    hpa_study = replayed(Day(waves))
+    recorded = hpa_study.recorded
+    now = hpa_study.runs[0].outcome
     assert now.gpu_seconds == pytest.approx(recorded.gpu_seconds, rel=0.02)
     assert now.highest == recorded.highest
-    assert found.boot == pytest.approx(120, abs=PERIOD)
-    assert found.boots > 5
+    assert hpa_study.boot == pytest.approx(120, abs=PERIOD)
+    assert hpa_study.boots > 5
 
 
 @pytest.mark.parametrize("target", ["40", "80"])
 def test_another_target_costs_what_a_run_with_it_costs(target: str) -> None:
     tried = Tried(targets=(int(target) * 1000,))
-    found = replayed(Day(waves), tried=tried, limit=66.0)
+    hpa_study = replayed(Day(waves), tried=tried, limit=66.0)
     real = replayed(Day(waves, hpa=manifest(target)), limit=66.0)
-    [_, other] = found.runs
+    [_, other] = hpa_study.runs
     assert other.variant.text == f"target {target}"
     assert other.outcome.gpu_seconds == pytest.approx(real.runs[0].outcome.gpu_seconds, rel=0.03)
     truth = real.recorded
@@ -79,13 +79,13 @@ def test_a_lower_target_has_less_time_over_the_limit_and_costs_more() -> None:
 
 
 def test_the_cheapest_within_the_allowance_is_recommended() -> None:
-    found = replayed(Day(waves, hpa=manifest("30")), tried=Tried(targets=(45_000,)), limit=66.0)
-    judgement = judge(found, 3600.0)
+    hpa_study = replayed(Day(waves, hpa=manifest("30")), tried=Tried(targets=(45_000,)), limit=66.0)
+    judgement = judge(hpa_study, 3600.0)
     assert judgement.doubts == ()
     assert judgement.recommended is not None
     assert judgement.recommended.variant.text == "target 45"
     assert verdict(judgement.recommended, judgement, 3600.0) == "recommended"
-    assert judge(found, -1.0).best is None
+    assert judge(hpa_study, -1.0).best is None
 
 
 def test_less_than_a_day_has_no_recommendation() -> None:
@@ -98,23 +98,23 @@ def test_less_than_a_day_has_no_recommendation() -> None:
 
 def test_saturated_pods_have_no_recommendation() -> None:
     day = Day(lambda _: 900.0, hpa=manifest("60", high=4))
-    found = replayed(day, tried=Tried(highs=(20,)))
-    now = found.runs[0].outcome
+    hpa_study = replayed(day, tried=Tried(highs=(20,)))
+    now = hpa_study.runs[0].outcome
     assert now.saturated > 0.9 * now.seconds
-    doubts = judge(found, 600.0).doubts
+    doubts = judge(hpa_study, 600.0).doubts
     assert len(doubts) == 1
     assert "the demand is then known from below only" in doubts[0]
 
 
 def test_a_silent_exporter_is_unknown_time_and_not_zero() -> None:
     silent = Day(lambda _: 300.0, silent=(10 * HOUR, 12 * HOUR))
-    found = replayed(silent)
-    now = found.runs[0].outcome
+    hpa_study = replayed(silent)
+    now = hpa_study.runs[0].outcome
     assert now.unknown == pytest.approx(2 * HOUR, abs=2 * PERIOD)
     assert (now.lowest, now.highest) == (4, 5)  # 2 pods at 100 %, and then 300 % on 4 or 5
-    assert found.absent["stale"] > 0
-    assert found.agreement.equal == found.agreement.compared
-    [doubt] = judge(found, 600.0).doubts
+    assert hpa_study.absent["stale"] > 0
+    assert hpa_study.agreement.equal == hpa_study.agreement.compared
+    [doubt] = judge(hpa_study, 600.0).doubts
     assert doubt.startswith("the demand is unknown for 120m: no pod had a value")
 
 
@@ -131,11 +131,11 @@ def test_a_target_without_pods_is_named() -> None:
 
 
 def test_a_row_of_unknown_demand_is_not_called_the_cheapest() -> None:
-    found = replayed(Day(lambda _: 300.0, silent=(10 * HOUR, 12 * HOUR)))
-    judgement = judge(found, 86_400.0)
-    assert judgement.best is found.runs[0]
-    assert verdict(found.runs[0], judgement, 86_400.0) == ""
-    lines = list(ReplayReport(found, judgement, 86_400.0, None, manifest()).basis())
+    hpa_study = replayed(Day(lambda _: 300.0, silent=(10 * HOUR, 12 * HOUR)))
+    judgement = judge(hpa_study, 86_400.0)
+    assert judgement.best is hpa_study.runs[0]
+    assert verdict(hpa_study.runs[0], judgement, 86_400.0) == ""
+    lines = list(ReplayReport(hpa_study, judgement, 86_400.0, None, manifest()).basis())
     assert any("whether that time is over the limit is not known" in line for line in lines)
 
 
@@ -145,7 +145,7 @@ class HalfDark(Day):
     def events(self) -> Iterator[Event]:
         for event in Day.events(self):
             if isinstance(event, PageRead):
-                kept = [each for each in event.result.samples if int(each.labels["gpu"]) % 2]
+                kept = [sample for sample in event.result.samples if int(sample.labels["gpu"]) % 2]
                 yield event._replace(result=replace(event.result, samples=kept))
             else:
                 yield event
@@ -156,22 +156,24 @@ class HalfDark(Day):
 
 
 def test_demand_of_pods_without_a_value_is_named_beside_the_cheapest_row() -> None:
-    found = replayed(HalfDark(lambda _: 300.0))
-    assert 0.3 < found.lacking < 0.7
-    assert set(found.absent) <= {"no_page_recorded", "pod_not_running"}, "its exporter may exist"
-    judgement = judge(found, 86_400.0)
+    hpa_study = replayed(HalfDark(lambda _: 300.0))
+    assert 0.3 < hpa_study.lacking < 0.7
+    assert set(hpa_study.absent) <= {"no_page_recorded", "pod_not_running"}, (
+        "its exporter may exist"
+    )
+    judgement = judge(hpa_study, 86_400.0)
     assert judgement.recommended is None
-    share = f"{round(100 * found.lacking)}%"
-    assert any(f"{share} of the recorded demand has no value" in each for each in judgement.doubts)
-    said = verdict(found.runs[0], judgement, 86_400.0)
-    assert said == f"cheapest within the limit, but {share} of the demand has no value"
+    share = f"{round(100 * hpa_study.lacking)}%"
+    assert any(f"{share} of the recorded demand has no value" in text for text in judgement.doubts)
+    message = verdict(hpa_study.runs[0], judgement, 86_400.0)
+    assert message == f"cheapest within the limit, but {share} of the demand has no value"
 
 
 def test_without_gpus_the_cost_is_not_known() -> None:
-    found = replace(replayed(Day(waves)), gpus=0.0)
-    judgement = judge(found, 600.0)
+    hpa_study = replace(replayed(Day(waves)), gpus=0.0)
+    judgement = judge(hpa_study, 600.0)
     assert judgement.doubts == ("GPU-hours are not known: no pod of the recording requests a GPU",)
-    answer = HpaAnswer(found.spec, None, HpaAdvice(found, judgement))
+    answer = HpaAnswer(hpa_study.spec, None, HpaAdvice(hpa_study, judgement))
     advised = AdvisedHpa(manifest(), answer)
     row = RecommendReport([advised], 600.0, PriceList({})).lines(Screen())[1]
     assert "  ?  " in row
@@ -179,10 +181,10 @@ def test_without_gpus_the_cost_is_not_known() -> None:
 
 def test_another_manifest_disagrees() -> None:
     day = Day(waves)
-    found = study(day, spec_of(manifest("90")), StudyOptions(controller=CONTROLLER))
-    assert found.agreement.equal < found.agreement.compared
-    assert found.agreement.differences[0].time > START
-    assert any("agrees with the controller" in doubt for doubt in judge(found, 1e9).doubts)
+    hpa_study = study(day, spec_of(manifest("90")), StudyOptions(controller=CONTROLLER))
+    assert hpa_study.agreement.equal < hpa_study.agreement.compared
+    assert hpa_study.agreement.differences[0].time > START
+    assert any("agrees with the controller" in doubt for doubt in judge(hpa_study, 1e9).doubts)
 
 
 def test_a_missing_hpa_is_named() -> None:
@@ -207,9 +209,9 @@ def test_other_metrics_of_the_hpa_are_a_remark() -> None:
     hpa = manifest()
     cpu = {"type": "Utilization", "averageUtilization": 80}
     hpa["spec"]["metrics"].append({"type": "Resource", "resource": {"name": "cpu", "target": cpu}})
-    found = study(Day(waves, syncs=10), spec_of(hpa), StudyOptions(controller=CONTROLLER))
-    assert len(found.remarks) == 1
-    assert f"the table is about {METRIC} alone" in found.remarks[0]
+    hpa_study = study(Day(waves, syncs=10), spec_of(hpa), StudyOptions(controller=CONTROLLER))
+    assert len(hpa_study.remarks) == 1
+    assert f"the table is about {METRIC} alone" in hpa_study.remarks[0]
 
 
 def test_too_many_combinations_are_refused() -> None:

@@ -30,9 +30,9 @@ def row(
     """A row with these cells, by column in lower case and ``_`` for ``-``; the others are empty."""
     keys = [column.name.lower().replace("-", "_") for column in resource.columns]
     assert set(cells) <= set(keys)
-    found = [cells.get(key) for key in keys]
-    texts = dict(zip((column.name for column in resource.columns), found, strict=True))
-    return TableRow(name, namespace, labels, [name, *found, *number_cells(resource, texts)])
+    row_cells = [cells.get(key) for key in keys]
+    texts = dict(zip((column.name for column in resource.columns), row_cells, strict=True))
+    return TableRow(name, namespace, labels, [name, *row_cells, *number_cells(resource, texts)])
 
 
 def table(resource: ViewResource, rows: Sequence[TableRow]) -> ObjectTable:
@@ -42,9 +42,9 @@ def table(resource: ViewResource, rows: Sequence[TableRow]) -> ObjectTable:
 
 def gpu(name: str, util: str | None = None, pods: str | None = None, **cells: Cell) -> TableRow:
     node, _, number = name.partition(".gpu")
-    found: dict[str, Cell] = {"node": node, "gpu": number, "model": "H100", "age": "2s"}
-    found |= {"util": util, "pods": pods}
-    return row(GPUS, name, "", {POOL: "h100"}, **{**found, **cells})
+    defaults: dict[str, Cell] = {"node": node, "gpu": number, "model": "H100", "age": "2s"}
+    defaults |= {"util": util, "pods": pods}
+    return row(GPUS, name, "", {POOL: "h100"}, **{**defaults, **cells})
 
 
 def pod(name: str, util: str | None = None, namespace: str = "chat", **cells: Cell) -> TableRow:
@@ -117,7 +117,7 @@ def facts(
             "gpupods": table(GPUPODS, pods),
             "gpuworkloads": table(GPUWORKLOADS, workloads),
         },
-        [state_of(each) for each in hpas],
+        [state_of(manifest) for manifest in hpas],
         at=AT,
         took=0.1,
     )
@@ -140,12 +140,12 @@ def serve(
         ("gpuworkloads", GPUWORKLOADS, workloads),
     ):
         columns = table(resource, ()).columns
-        here = [each for each in rows if each.namespace == "chat"]
+        here = [line for line in rows if line.namespace == "chat"]
         server.tables[f"{VIEW}/{name}"] = (columns, list(map(_answer, rows)))
         server.tables[f"{VIEW}/namespaces/chat/{name}"] = (columns, list(map(_answer, here)))
     path = "horizontalpodautoscalers"
     server.answers[f"{HPAS}/{path}"] = list(hpas)
-    here_too = [each for each in hpas if each["metadata"]["namespace"] == "chat"]
+    here_too = [manifest for manifest in hpas if manifest["metadata"]["namespace"] == "chat"]
     server.answers[f"{HPAS}/namespaces/chat/{path}"] = here_too
 
 

@@ -102,17 +102,17 @@ def terminal(
         stderr=slave,
         env={**base, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environ},
     )
-    found = Terminal(master, slave, process)
+    tty = Terminal(master, slave, process)
 
     def read() -> None:
         with contextlib.suppress(OSError):  # both ends are closed
             while data := os.read(master, 65536):
-                found.written += data
+                tty.written += data
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        yield found
+        yield tty
     finally:
         if process.poll() is None:
             process.kill()

@@ -49,9 +49,9 @@ def test_a_picture_has_exactly_the_size_of_the_terminal(
 ) -> None:
     width, height = size
     for mode in Mode:
-        for found in (facts(), ClusterLists(), facts([], [], [], [])):
+        for lists in (facts(), ClusterLists(), facts([], [], [], [])):
             painter, state = Painter(Screen()), TopState(view=view, mode=mode, filter="l")
-            lines = painter.paint(state, Scene(found, text=["x" * 99]), width, height).lines
+            lines = painter.paint(state, Scene(lists, text=["x" * 99]), width, height).lines
             assert len(lines) == height
             assert max(cell_len(text(line)) for line in lines) <= width
 
@@ -75,15 +75,15 @@ def test_gpus_on_a_terminal_of_80_columns() -> None:
 
 def test_nodes_whose_gpus_have_no_row_are_named_above_the_rows() -> None:
     silent = [node(f"n{number}", gpus=8, silent=8) for number in range(5, 10)]
-    found = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=silent)
-    shown = picture(TopState(view="gpus"), 80, 16, found)
+    lists = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=silent)
+    shown = picture(TopState(view="gpus"), 80, 16, lists)
     assert shown[3:6] == [
         "! 8 GPUs of node n5 are not listed: no exporter reports them. See: gpu-metrics-…",
         "! 8 GPUs of node n6 are not listed: no exporter reports them. See: gpu-metrics-…",
         "! and 3 more nodes: press 5",
     ]
     assert shown[7].startswith("> n1.gpu0")
-    assert "not listed" not in "".join(picture(TopState(view="gpus"), 80, 10, found))
+    assert "not listed" not in "".join(picture(TopState(view="gpus"), 80, 10, lists))
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
@@ -102,8 +102,8 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_name_of_a_tenant_cannot_move_the_cursor(view: ViewName) -> None:
     rows = [pod(HOSTILE, "5%", HOSTILE, node=HOSTILE), pod("b", None, why_not=HOSTILE)]
-    found = facts([gpu("n1.gpu0", "5%", HOSTILE)], rows, [workload(HOSTILE, hpa=HOSTILE)])
-    broken = replace(found, problems={"hpas": ClientError(HOSTILE)})
+    lists = facts([gpu("n1.gpu0", "5%", HOSTILE)], rows, [workload(HOSTILE, hpa=HOSTILE)])
+    broken = replace(lists, problems={"hpas": ClientError(HOSTILE)})
     lines = picture(TopState(view=view, filter=""), 200, 40, broken, origin=HOSTILE)
     assert any("evil" in line for line in lines)
     assert all(line.isprintable() for line in lines)
@@ -153,22 +153,22 @@ def test_a_list_that_was_never_read_leads_to_the_reason() -> None:
     denied = ClusterLists(problems={"hpas": ClientError("denied")}, at=1.0)
     assert "Not read: press e" in picture(TopState(view="hpas"), found=denied)
     assert "Reading ..." in picture(TopState(view="hpas"), found=ClusterLists())
-    many = {name: ClientError(f"failure {at}") for at, name in enumerate(facts().tables)}
+    many = {name: ClientError(f"failure {number}") for number, name in enumerate(facts().tables)}
     lines = picture(TopState(view="hpas"), found=ClusterLists(problems=many))
     assert "! and 3 more: press e" in lines
 
 
 def test_rows_scroll_as_little_as_possible() -> None:
-    found = facts(pods=[pod(f"p{at:02}", f"{90 - at}%") for at in range(50)])
+    lists = facts(pods=[pod(f"p{number:02}", f"{90 - number}%") for number in range(50)])
     painter, state = Painter(Screen()), TopState(view="pods")
 
     def first(cursor: int) -> str:
-        lines = painter.paint(replace(state, cursor=cursor), Scene(found), 80, 15).lines
+        lines = painter.paint(replace(state, cursor=cursor), Scene(lists), 80, 15).lines
         body = [text(line) for line in lines[4:-1]]
         assert sum(line.startswith("> ") for line in body) == 1
         return body[0][2:].split()[1]
 
-    assert [first(at) for at in (0, 9, 10, 11, 5, 1, 49)] == [
+    assert [first(cursor) for cursor in (0, 9, 10, 11, 5, 1, 49)] == [
         "p00",
         "p00",
         "p01",
@@ -189,8 +189,8 @@ def test_the_selected_row_of_the_overview_is_visible_on_a_small_terminal() -> No
 def test_the_explanation_belongs_to_the_row_under_the_cursor() -> None:
     painter, state = Painter(Screen()), TopState(view="pods")
     shown = painter.paint(state, Scene(facts()), 80, 24).shown
-    for at, key in enumerate(shown.rows):
-        assert painter.about(at) == key
+    for index, key in enumerate(shown.rows):
+        assert painter.about(index) == key
     assert painter.about(99) is None
 
 
@@ -220,15 +220,15 @@ def test_the_order_is_computed_once_for_the_same_facts(monkeypatch: pytest.Monke
 def test_columns_leave_a_narrow_terminal_by_rank() -> None:
     (table,) = tables_of("gpus", facts(), everywhere=True)
     natural = natural_widths(table, table.rows)
-    seen = []
+    layouts = []
     for width in (300, 100, 70, 50, 20):
         placed = place(table, natural, width)
-        seen.append([table.columns[each.at].name for each in placed])
+        layouts.append([table.columns[cell.at].name for cell in placed])
         assert (
-            sum(each.width + (each.bar + 1 if each.bar else 0) + 2 for each in placed) - 2 <= width
+            sum(cell.width + (cell.bar + 1 if cell.bar else 0) + 2 for cell in placed) - 2 <= width
         )
-    assert all(set(after) <= set(before) for before, after in pairwise(seen))
-    assert seen[-1] == ["NAME", "UTIL"]
+    assert all(set(after) <= set(before) for before, after in pairwise(layouts))
+    assert layouts[-1] == ["NAME", "UTIL"]
 
 
 def test_long_names_are_cut_and_get_what_room_there_is() -> None:

@@ -35,8 +35,8 @@ def test_bytes_are_keys_and_unknown_sequences_do_nothing(data: bytes) -> None:
 )
 def test_keys_do_not_depend_on_how_bytes_arrive(data: bytes) -> None:
     reader = KeyReader()
-    found = [key for at in range(len(data)) for key in reader.feed(data[at : at + 1])]
-    assert found == KEYS[data]
+    keys = [key for index in range(len(data)) for key in reader.feed(data[index : index + 1])]
+    assert keys == KEYS[data]
     assert not reader.pending
 
 

@@ -25,8 +25,8 @@ PATH = "/apis/view.gpu-metrics-adapter.io/v1alpha1/gpuhistories"
 def past(*values: float | None, ends: float = AT) -> HpaPast:
     """One point a minute, the last one just before the end."""
     times = [ends - 1 - 60 * ago for ago in reversed(range(len(values)))]
-    given = list(values)
-    return HpaPast("gpu_utilization", times, given, given, given, given, [None] * len(given))
+    points = list(values)
+    return HpaPast("gpu_utilization", times, points, points, points, points, [None] * len(points))
 
 
 def test_a_character_is_the_highest_value_of_two_minutes() -> None:
@@ -55,9 +55,9 @@ def test_the_list_of_hpas_has_the_past_of_each() -> None:
     lists = replace(facts(), pasts={("chat", "llm"): past(*[70.0] * 30)})
     (table,) = tables_of("hpas", lists, everywhere=True)
     place = table.index("LAST-30-MIN")
-    found = {(row.key.namespace, row.key.name): row.cells[place] for row in table.rows}
-    assert found.pop(("chat", "llm")) == "█" * 15
-    assert set(found.values()) == {None}
+    cells = {(row.key.namespace, row.key.name): row.cells[place] for row in table.rows}
+    assert cells.pop(("chat", "llm")) == "█" * 15
+    assert set(cells.values()) == {None}
 
 
 def _history() -> dict[str, object]:
@@ -84,9 +84,9 @@ async def test_the_past_is_read_once_a_minute(tmp_path: Path) -> None:
     assert first.pasts is not None
     assert first.pasts["chat", "llm"].value == [1, None]
     assert again.pasts is first.pasts
-    asked = [request for request in server.asked if PATH in request]
-    assert len(asked) == 2
-    assert "of=HorizontalPodAutoscaler" in asked[0]
+    requests = [request for request in server.asked if PATH in request]
+    assert len(requests) == 2
+    assert "of=HorizontalPodAutoscaler" in requests[0]
 
 
 async def test_a_past_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
@@ -94,16 +94,16 @@ async def test_a_past_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
         group = "view.gpu-metrics-adapter.io"
         server.answers[PATH] = forbidden("ana", "list", "gpuhistories", group, "")
         async with cluster(file) as api:
-            found = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
-    assert "gpuhistories" in str(found.problems["gpuhistories"])
-    assert found.pasts is None
+            lists = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
+    assert "gpuhistories" in str(lists.problems["gpuhistories"])
+    assert lists.pasts is None
 
 
 async def test_an_adapter_that_keeps_no_past_makes_no_problem(tmp_path: Path) -> None:
     with api_server(tmp_path) as (_, file):
         async with cluster(file) as api:
-            found = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
-    assert (found.problems, found.pasts) == ({}, {})
+            lists = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
+    assert (lists.problems, lists.pasts) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ async def test_a_past_of_another_form_is_one_line(tmp_path: Path, bent: dict[str
     with api_server(tmp_path) as (server, file):
         server.answers[PATH] = {"items": [_history() | bent]}
         async with cluster(file) as api:
-            found = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
-    assert "gpuhistories has another form" in str(found.problems["gpuhistories"])
+            lists = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
+    assert "gpuhistories has another form" in str(lists.problems["gpuhistories"])
 
 
 @pytest.mark.parametrize(
@@ -130,5 +130,5 @@ async def test_points_that_do_not_fit_together_are_left_out(
     with api_server(tmp_path) as (server, file):
         server.answers[PATH] = [_history() | odd]
         async with cluster(file) as api:
-            found = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
-    assert (found.problems, found.pasts) == ({}, {})
+            lists = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
+    assert (lists.problems, lists.pasts) == ({}, {})

@@ -42,14 +42,14 @@ def first_cells(ended: Ended) -> list[str]:
 
 
 def test_a_node_that_its_autoscaler_cannot_remove_says_why(lab: tuple[ApiServer, Path]) -> None:
-    at = datetime.fromtimestamp(time.time() - 60, UTC).isoformat()
+    moment = datetime.fromtimestamp(time.time() - 60, UTC).isoformat()
     lab[0].answers["/api/v1/namespaces/default/events"] = [
         {
             "metadata": {"name": "n2.1"},
             "involvedObject": {"kind": "Node", "name": "n2"},
             "reason": "DisruptionBlocked",
             "message": "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])",
-            "lastTimestamp": at,
+            "lastTimestamp": moment,
         }
     ]
     rows = {
@@ -158,9 +158,9 @@ def test_only_what_a_table_needs_is_read(lab: tuple[ApiServer, Path]) -> None:
 def test_json_has_the_texts_of_the_table_and_null_for_a_missing_value(
     lab: tuple[ApiServer, Path],
 ) -> None:
-    found = json.loads(top(lab, "pods", "-o", "json").output)
-    assert (found["view"], found["namespace"], found["problems"]) == ("pods", "chat", [])
-    row = found["rows"][-1]
+    pods = json.loads(top(lab, "pods", "-o", "json").output)
+    assert (pods["view"], pods["namespace"], pods["problems"]) == ("pods", "chat", [])
+    row = pods["rows"][-1]
     assert (row["util"], row["whyNot"]) == (None, "exporter_names_no_pod")
     hpas = json.loads(top(lab, "hpas", "-A", "-o", "json").output)
     assert [row["decision"] for row in hpas["rows"]] == ["stuck", "overloaded", "healthy"]
@@ -209,7 +209,7 @@ def test_a_scaledobject_without_an_hpa_is_a_row_without_invented_numbers(
     (row,) = [row for row in json.loads(ended.output)["rows"] if row["kind"] == "ScaledObject"]
     assert (row["name"], row["level"], row["state"]) == ("scaledobject/queue", "bad", "stuck")
     assert (row["current"], row["desired"], row["metrics"]) == (None, None, [])
-    line = next(each for each in top(lab, "hpas", "-A").output.splitlines() if "queue" in each)
+    line = next(text for text in top(lab, "hpas", "-A").output.splitlines() if "queue" in text)
     assert "stuck: not ready, and has made no HPA: Bad: no target" in line
 
 

@@ -10,7 +10,7 @@ from adapter.config.process.output import Screen
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.frame import Painter, Scene
-from adapter.tools.top.order import Sort, first, ordered
+from adapter.tools.top.order import Sort, first_rows, order_rows
 from adapter.tools.top.rows import PickedRows, RowKey, RowKeys
 from adapter.tools.top.state import TopState, press
 from adapter.tools.top.tables import gpus
@@ -36,15 +36,15 @@ def fleet(count: int, seed: int = 3) -> ClusterLists:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the rows that are made."""
-    found: list[str] = []
+    names: list[str] = []
     make = PickedRows._row
 
     def noted(rows: PickedRows, row: TableRow) -> object:
-        found.append(row.name)
+        names.append(row.name)
         return make(rows, row)
 
     monkeypatch.setattr(PickedRows, "_row", noted)
-    return found
+    return names
 
 
 def test_a_picture_makes_the_rows_that_it_shows_however_many_there_are(made: list[str]) -> None:
@@ -70,10 +70,10 @@ def test_the_cursor_follows_its_row_to_another_place() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_first_rows_are_those_of_the_whole_order(column: str, reverse: bool) -> None:
     table, sort = gpus(fleet(300)), Sort(column, reverse)
-    at = table.index(column)
-    whole = [row for row in ordered(table, sort) if row.cells[at] is not None]
-    assert list(first(table, sort, 10)) == whole[:10]
-    assert len(ordered(table, sort)) == 300
+    place = table.index(column)
+    whole = [row for row in order_rows(table, sort) if row.cells[place] is not None]
+    assert list(first_rows(table, sort, 10)) == whole[:10]
+    assert len(order_rows(table, sort)) == 300
 
 
 def test_a_cell_that_is_a_number_is_shown_as_a_text() -> None:
@@ -89,7 +89,7 @@ def test_keys_of_several_tables_are_one_sequence() -> None:
     one, two = gpus(fleet(8)).rows, gpus(fleet(16)).rows[8:]
     keys = RowKeys([one, two])
     assert len(keys) == 16
-    assert [each.name for each in keys] == [row.key.name for row in (*one, *two)]
+    assert [key.name for key in keys] == [row.key.name for row in (*one, *two)]
     assert keys.index(keys[10]) == 10
     assert keys[-1] == keys[15]
     assert list(keys[7:9]) == [keys[7], keys[8]]

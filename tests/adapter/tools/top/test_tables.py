@@ -14,11 +14,11 @@ from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
-from adapter.tools.overview.columns import natural
+from adapter.tools.overview.columns import natural_key
 from adapter.tools.overview.hpas import summarize
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.top.facts import ClusterLists
-from adapter.tools.top.order import Sort, filtered, ordered
+from adapter.tools.top.order import Sort, filter_rows, order_rows
 from adapter.tools.top.rows import RowKey
 from adapter.tools.top.summaries import SHOWN, tables_of
 from adapter.tools.top.tables import TopTable, ViewName
@@ -28,12 +28,12 @@ from tests.adapter.tools.top.cluster import facts, gpu, node, pod
 
 
 def shown(view: ViewName, *, everywhere: bool = True) -> TopTable:
-    (found,) = tables_of(view, facts(), everywhere=everywhere)
-    return found
+    (table,) = tables_of(view, facts(), everywhere=everywhere)
+    return table
 
 
 def names(table: TopTable, sort: Sort | None = None) -> list[str]:
-    return [row.key.name for row in ordered(table, sort or Sort(table.sort))]
+    return [row.key.name for row in order_rows(table, sort or Sort(table.sort))]
 
 
 def column(table: TopTable, name: str) -> dict[str, str | None]:
@@ -47,11 +47,11 @@ def column(table: TopTable, name: str) -> dict[str, str | None]:
 def test_a_view_has_the_columns_of_kubectl_in_the_same_order(
     view: ViewName, resource: ViewResource
 ) -> None:
-    found = shown(view, everywhere=False).columns
-    own = ["NAME", *(each.name.upper() for each in resource.columns)]
-    assert [each.name for each in found] == own
-    kept = ["NAME", *(each.name.upper() for each in resource.columns if not each.wide)]
-    assert [each.name for each in found if each.rank < 5] == kept
+    columns = shown(view, everywhere=False).columns
+    own = ["NAME", *(heading.name.upper() for heading in resource.columns)]
+    assert [heading.name for heading in columns] == own
+    kept = ["NAME", *(heading.name.upper() for heading in resource.columns if not heading.wide)]
+    assert [heading.name for heading in columns if heading.rank < 5] == kept
 
 
 def test_cells_are_the_texts_of_the_server_and_missing_ones_are_none() -> None:
@@ -64,14 +64,14 @@ def test_cells_are_the_texts_of_the_server_and_missing_ones_are_none() -> None:
 
 
 def test_a_column_that_an_older_server_lacks_is_empty() -> None:
-    found = facts()
-    old = found.tables["gpus"]
+    lists = facts()
+    old = lists.tables["gpus"]
     place = list(old.columns).index("XID")
     rows = [
         replace(row, cells=[c for at, c in enumerate(row.cells) if at != place]) for row in old.rows
     ]
     less = old._replace(columns=[c for c in old.columns if c != "XID"], rows=rows)
-    (table,) = tables_of("gpus", ClusterLists({**found.tables, "gpus": less}), everywhere=True)
+    (table,) = tables_of("gpus", ClusterLists({**lists.tables, "gpus": less}), everywhere=True)
     assert set(column(table, "XID").values()) == {None}
     assert column(table, "UTIL")["n1.gpu0"] == "92%"
 
@@ -114,12 +114,12 @@ ORDERS: dict[str, tuple[ViewName, Sort, list[str]]] = {
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_rows_are_sorted(name: str) -> None:
-    view, sort, found = ORDERS[name]
-    assert names(shown(view), sort) == found
+    view, sort, order = ORDERS[name]
+    assert names(shown(view), sort) == order
 
 
 def test_rows_with_the_same_value_stay_in_the_order_of_their_names() -> None:
-    rows = [gpu(f"n{at}.gpu0", "50%") for at in (10, 2, 1)]
+    rows = [gpu(f"n{number}.gpu0", "50%") for number in (10, 2, 1)]
     (table,) = tables_of("gpus", facts(gpus=rows), everywhere=True)
     for reverse in (False, True):
         assert names(table, Sort("UTIL", reverse)) == ["n1.gpu0", "n2.gpu0", "n10.gpu0"]
@@ -141,13 +141,13 @@ def test_rows_with_the_same_value_stay_in_the_order_of_their_names() -> None:
     ],
 )
 def test_the_filter_has_words_and_words_that_must_be_absent(typed: str, found: int) -> None:
-    assert len(filtered(shown("pods").rows, typed)) == found
+    assert len(filter_rows(shown("pods").rows, typed)) == found
 
 
 def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> None:
     table = shown("nodes")
     row = next(row for row in table.rows if row.key.name == "n2")
-    cells = dict(zip([each.name for each in table.columns], row.cells, strict=True))
+    cells = dict(zip([heading.name for heading in table.columns], row.cells, strict=True))
     assert cells == {
         "NAME": "n2",
         "POOL": "h100",
@@ -181,11 +181,11 @@ CELLS = st.tuples(
 @given(st.lists(CELLS, min_size=1, max_size=8))
 def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]) -> None:
     devices = [
-        gpu(f"n1.gpu{at}", util, pods, idle_since=idle, blocked=blocked)
-        for at, (util, pods, idle, blocked) in enumerate(cells)
+        gpu(f"n1.gpu{number}", util, pods, idle_since=idle, blocked=blocked)
+        for number, (util, pods, idle, blocked) in enumerate(cells)
     ]
     (table,) = tables_of("nodes", facts(gpus=devices, nodes=[]), everywhere=True)
-    row = dict(zip([each.name for each in table.columns], table.rows[0].cells, strict=True))
+    row = dict(zip([heading.name for heading in table.columns], table.rows[0].cells, strict=True))
     counts = [
         int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "BLOCKED", "NO-POD", "NO-VALUE")
     ]
@@ -195,14 +195,14 @@ def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]
 
 
 def test_a_node_where_no_pod_can_start_has_no_free_gpu() -> None:
-    found = facts(
+    lists = facts(
         gpus=[gpu("n1.gpu0", "0%", None, blocked="cordoned"), gpu("n2.gpu0", "0%", None)],
         nodes=[
             node("n1", gpus=1, left=0, blocked="cordoned"),
             node("n2", gpus=1, left=1, withheld="1 of 2 nvidia.com/gpu"),
         ],
     )
-    (table,) = tables_of("nodes", found, everywhere=True)
+    (table,) = tables_of("nodes", lists, everywhere=True)
     assert column(table, "FREE") == {"n1": "0", "n2": "1"}
     assert column(table, "BLOCKED") == {"n1": "1", "n2": "0"}
     assert column(table, "WHY") == {
@@ -210,32 +210,32 @@ def test_a_node_where_no_pod_can_start_has_no_free_gpu() -> None:
         "n2": "does not offer 1 of 2 nvidia.com/gpu",
     }
     assert {row.emphasis for row in table.rows} == {"warning"}
-    _, _, closed, *_ = tables_of("overview", found, everywhere=True)
+    _, _, closed, *_ = tables_of("overview", lists, everywhere=True)
     assert closed.title == "Nodes that need attention"
     assert [row.key.name for row in closed.rows] == ["n1", "n2"]
-    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+    assert tables_of("gpus", lists, everywhere=True)[0].rows[0].emphasis == "warning"
 
 
 def test_a_gpu_that_its_node_does_not_offer_is_not_free() -> None:
     """Nobody says which one it is, so that the number is right and not the device."""
-    found = facts(
-        gpus=[gpu(f"n1.gpu{at}", "0%", None) for at in range(4)],
+    lists = facts(
+        gpus=[gpu(f"n1.gpu{number}", "0%", None) for number in range(4)],
         nodes=[node("n1", gpus=4, left=3, withheld="1 of 4 nvidia.com/gpu")],
     )
-    (table,) = tables_of("nodes", found, everywhere=True)
+    (table,) = tables_of("nodes", lists, everywhere=True)
     assert column(table, "FREE") == {"n1": "3"}
     assert column(table, "BLOCKED") == {"n1": "1"}
 
 
 def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> None:
-    found = facts(
+    lists = facts(
         gpus=[gpu("n1.gpu0", "92%", "chat/llm")],
         nodes=[
             node("n1", gpus=2, silent=1),
             node("n9", gpus=8, silent=8, model="A100", pool="a100"),
         ],
     )
-    (table,) = tables_of("nodes", found, everywhere=True)
+    (table,) = tables_of("nodes", lists, everywhere=True)
     assert column(table, "GPUS") == {"n1": "2", "n9": "8"}
     assert column(table, "NO-VALUE") == {"n1": "1", "n9": "8"}
     assert column(table, "UTIL") == {"n1": "92%", "n9": None}
@@ -248,8 +248,8 @@ def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> No
 
 
 def test_the_list_of_gpus_says_which_gpus_it_lacks() -> None:
-    found = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=[node("n9", gpus=8, silent=8)])
-    (table,) = tables_of("gpus", found, everywhere=True)
+    lists = facts(gpus=[gpu("n1.gpu0", "92%", "chat/llm")], nodes=[node("n9", gpus=8, silent=8)])
+    (table,) = tables_of("gpus", lists, everywhere=True)
     assert [row.key.name for row in table.rows] == ["n1.gpu0"]
     assert table.notes == (
         (
@@ -262,28 +262,28 @@ def test_the_list_of_gpus_says_which_gpus_it_lacks() -> None:
 
 
 def test_without_the_list_of_nodes_nothing_is_said_about_them() -> None:
-    found = facts()
-    less = ClusterLists({k: v for k, v in found.tables.items() if k != "gpunodes"}, found.hpas)
+    lists = facts()
+    less = ClusterLists({k: v for k, v in lists.tables.items() if k != "gpunodes"}, lists.hpas)
     (table,) = tables_of("nodes", less, everywhere=True)
     assert len(table.rows) == 2
-    titles = [each.title for each in tables_of("overview", less, everywhere=True)]
+    titles = [part.title for part in tables_of("overview", less, everywhere=True)]
     assert "Nodes that need attention" not in titles
 
 
 def test_a_gpu_that_runs_without_a_pod_is_not_free() -> None:
-    found = facts(gpus=[gpu("n1.gpu0", "60%", None)], nodes=[])
-    (table,) = tables_of("nodes", found, everywhere=True)
+    lists = facts(gpus=[gpu("n1.gpu0", "60%", None)], nodes=[])
+    (table,) = tables_of("nodes", lists, everywhere=True)
     (row,) = table.rows
     assert (row.cells[table.index("FREE")], row.cells[table.index("NO-POD")]) == ("0", "1")
     assert row.emphasis == "warning"
-    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+    assert tables_of("gpus", lists, everywhere=True)[0].rows[0].emphasis == "warning"
 
 
 def test_hpas_with_one_cause_are_one_row_of_the_overview() -> None:
     many = [stuck(f"svc-{n}") for n in range(30)]
     part, *_ = tables_of("overview", facts(hpas=[*many, at_maximum("rank")]), everywhere=True)
     group, alone = part.rows
-    cells = dict(zip([each.name for each in part.columns], group.cells, strict=True))
+    cells = dict(zip([heading.name for heading in part.columns], group.cells, strict=True))
     assert (cells["NAMESPACE"], cells["NAME"]) == ("chat", "30 HPAs, such as svc-0")
     assert cells["STATE"] == "stuck"
     assert group.about == RowKey("hpa", "chat", "svc-0")
@@ -314,8 +314,8 @@ def test_the_target_of_an_hpa_without_a_value_has_a_dash_and_not_a_0() -> None:
 
 def test_the_overview_has_what_needs_attention_and_the_busiest_and_idle_gpus() -> None:
     parts = {
-        each.title: [row.key.name for row in each.rows]
-        for each in tables_of("overview", facts(), everywhere=True)
+        part.title: [row.key.name for row in part.rows]
+        for part in tables_of("overview", facts(), everywhere=True)
     }
     assert parts == {
         "HPAs that need attention": ["llm", "rank"],
@@ -328,19 +328,19 @@ def test_the_overview_has_what_needs_attention_and_the_busiest_and_idle_gpus() -
 
 def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> None:
     many = facts(
-        gpus=[gpu(f"n{at}.gpu0", "5%", "a/b", idle_since="1h") for at in range(30)],
-        pods=[pod(f"p{at}", why_not=f"reason_{at}") for at in range(30)],
-        hpas=[stuck(f"h{at}", reason=f"Reason{at}") for at in range(30)],
-        nodes=[node(f"n{at}", blocked=f"{at} CPU left") for at in range(30)],
+        gpus=[gpu(f"n{number}.gpu0", "5%", "a/b", idle_since="1h") for number in range(30)],
+        pods=[pod(f"p{number}", why_not=f"reason_{number}") for number in range(30)],
+        hpas=[stuck(f"h{number}", reason=f"Reason{number}") for number in range(30)],
+        nodes=[node(f"n{number}", blocked=f"{number} CPU left") for number in range(30)],
     )
     parts = tables_of("overview", many, everywhere=True)
-    assert {len(each.rows) for each in parts} == {SHOWN}
-    assert all(each.title.endswith("(10 of 30)") for each in parts)
+    assert {len(part.rows) for part in parts} == {SHOWN}
+    assert all(part.title.endswith("(10 of 30)") for part in parts)
 
 
 def test_an_overview_of_nothing_says_so() -> None:
     empty = facts([], [], [], [], [])
-    assert [each.none for each in tables_of("overview", empty, everywhere=True)] == [
+    assert [part.none for part in tables_of("overview", empty, everywhere=True)] == [
         "No HPA needs attention.",
         "No pod holds a GPU.",
         "No GPU node is closed to pods or without an exporter.",
@@ -352,7 +352,7 @@ def test_an_overview_of_nothing_says_so() -> None:
 
 
 def test_the_order_of_names_is_that_of_the_page() -> None:
-    assert sorted(["b10", "b9"], key=natural) == ["b9", "b10"]
+    assert sorted(["b10", "b9"], key=natural_key) == ["b9", "b10"]
 
 
 def _zero(name: str, metrics: Any = None) -> dict[str, Any]:
@@ -364,8 +364,8 @@ def _zero(name: str, metrics: Any = None) -> dict[str, Any]:
 def test_a_workload_has_the_state_of_what_scales_it_also_without_pods() -> None:
     cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
     scalers = [_zero("embed"), _zero("sleeper"), _zero("web", (cpu,)), stuck("llm")]
-    found = facts(hpas=scalers)
-    (table,) = tables_of("workloads", found, everywhere=True)
+    lists = facts(hpas=scalers)
+    (table,) = tables_of("workloads", lists, everywhere=True)
     states = column(table, "STATE")
     assert states["deployment.embed"] == "paused", "the view API knew no HPA of it"
     assert states["deployment.sleeper"] == "paused"
@@ -385,8 +385,8 @@ def test_a_paused_scaled_object_is_the_state_of_its_workload() -> None:
         }
     )
     summaries = [*summarize(ReadScalers([], [scaled]), None, 1767323045.0)]
-    found = ClusterLists(facts().tables, summaries)
-    (table,) = tables_of("workloads", found, everywhere=True)
+    lists = ClusterLists(facts().tables, summaries)
+    (table,) = tables_of("workloads", lists, everywhere=True)
     assert column(table, "STATE")["deployment.embed"] == "paused"
     assert column(table, "HPA")["deployment.embed"] == "scaledobject/so"
 

@@ -31,7 +31,7 @@ def columns(resource: ViewResource) -> tuple[str, ...]:
 
 def gpu(name: str, node: str = "n1", number: str = "0", **cells: Any) -> Json:
     """A row of ``gpus``: busy, and held by a pod. Columns are named without their hyphens."""
-    given: Json = {
+    defaults: Json = {
         "Node": node,
         "GPU": number,
         "Model": "H100 80GB HBM3",
@@ -48,19 +48,19 @@ def gpu(name: str, node: str = "n1", number: str = "0", **cells: Any) -> Json:
         "Exporter": f"http://{node}:9400/metrics",
     }
     labels = cells.pop("labels", {POOL: "p1", "vendor": "nvidia"})
-    return table_row(name, _ordered(GPUS, given, cells), labels=labels)
+    return table_row(name, _ordered(GPUS, defaults, cells), labels=labels)
 
 
 def node(name: str, **cells: Any) -> Json:
     """A row of ``gpunodes`` with 8 GPUs that an exporter reports."""
-    given: Json = {"Pool": "p1", "GPUs": 8, "Reported": 8, "Left": 0, "Silent": 0}
+    defaults: Json = {"Pool": "p1", "GPUs": 8, "Reported": 8, "Left": 0, "Silent": 0}
     labels = cells.pop("labels", {})
-    return table_row(name, _ordered(GPUNODES, given, cells), labels=labels)
+    return table_row(name, _ordered(GPUNODES, defaults, cells), labels=labels)
 
 
 def pod(name: str, namespace: str = "chat", **cells: Any) -> Json:
     """A row of ``gpupods`` with a value."""
-    given: Json = {
+    defaults: Json = {
         "Util": "54%",
         "Mem": "31.2Gi",
         "Waiting": None,
@@ -74,12 +74,12 @@ def pod(name: str, namespace: str = "chat", **cells: Any) -> Json:
         "Series": "DCGM_FI_DEV_GPU_UTIL",
         "Window": "30s",
     }
-    return table_row(name, _ordered(GPUPODS, given, cells), namespace)
+    return table_row(name, _ordered(GPUPODS, defaults, cells), namespace)
 
 
 def workload(name: str, namespace: str = "chat", **cells: Any) -> Json:
     """A row of ``gpuworkloads``."""
-    given: Json = {
+    defaults: Json = {
         "Pods": 3,
         "Measured": 3,
         "Util": "54%",
@@ -92,7 +92,7 @@ def workload(name: str, namespace: str = "chat", **cells: Any) -> Json:
         "Replicas": "3 (1..8)",
         "Why-Not": None,
     }
-    return table_row(name, _ordered(GPUWORKLOADS, given, cells), namespace)
+    return table_row(name, _ordered(GPUWORKLOADS, defaults, cells), namespace)
 
 
 def _ordered(resource: ViewResource, given: Json, cells: Json) -> list[Any]:
@@ -104,12 +104,12 @@ def _ordered(resource: ViewResource, given: Json, cells: Json) -> list[Any]:
 
 def table_of(resource: ViewResource, rows: Sequence[Json]) -> ObjectTable:
     """The table that the client reads from such rows."""
-    found = []
+    table_rows = []
     for row in rows:
         meta = row["object"]["metadata"]
         cells = tuple(None if cell == "<none>" else cell for cell in row["cells"])
-        found.append(TableRow(meta["name"], meta["namespace"], meta["labels"], cells))
-    return ObjectTable(columns(resource), found)
+        table_rows.append(TableRow(meta["name"], meta["namespace"], meta["labels"], cells))
+    return ObjectTable(columns(resource), table_rows)
 
 
 def hpa(name: str = "llm", namespace: str = "chat", **status: Any) -> Json:

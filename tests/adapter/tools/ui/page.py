@@ -26,7 +26,7 @@ from adapter.tools.ui.files import page_files
 from adapter.tools.ui.options import UiOptions
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import LIMITS, listen, served
+from adapter.tools.ui.server import LIMITS, listen, serve_app
 from adapter.tools.ui.stream import Streams
 from apiservice.http.server import Server
 from tests.adapter.commandline import clean_environ
@@ -96,14 +96,14 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
 
 def events(lines: Iterator[str]) -> Iterator[Event]:
     """The events of a stream's lines."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in lines:
         key, _, value = line.partition(": ")
         if line:
-            found[key] = value
-        elif "event" in found:
-            yield Event(found["event"], found["id"], json.loads(found["data"]))
-            found = {}
+            fields[key] = value
+        elif "event" in fields:
+            yield Event(fields["event"], fields["id"], json.loads(fields["data"]))
+            fields = {}
 
 
 @contextmanager
@@ -143,8 +143,8 @@ def _address(process: subprocess.Popen[str]) -> re.Match[str]:
     thread.start()
     try:
         while line := lines.get(timeout=PATIENCE):
-            if found := _ADDRESS.search(line):
-                return found
+            if address := _ADDRESS.search(line):
+                return address
     finally:
         thread.join()
     raise AssertionError(process.communicate()[1])
@@ -192,10 +192,10 @@ async def serving(
     parts = PageParts()
     streams = Streams(parts, alive=alive)
     explanations = Explanations(connection)
-    with listen(0) as found:
-        access = Access(found.getsockname()[1])
+    with listen(0) as listener:
+        access = Access(listener.getsockname()[1])
         app = Guard(application(streams, explanations, page_files()), access)
-        async with served(app, found, replace(LIMITS, **limits)) as server:
+        async with serve_app(app, listener, replace(LIMITS, **limits)) as server:
             try:
                 yield Served(
                     parts, streams, explanations, access, server, f"http://127.0.0.1:{access.port}"

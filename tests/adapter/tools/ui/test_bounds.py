@@ -54,8 +54,8 @@ class SlowCluster:
 
     async def table(self, path: str, **_: Any) -> ObjectTable:
         await self._wait()
-        known = {resource.plural: resource for resource in (GPUS, GPUPODS, GPUWORKLOADS)}
-        return ObjectTable(columns(known[path.rpartition("/")[2]]), ())
+        resources = {resource.plural: resource for resource in (GPUS, GPUPODS, GPUWORKLOADS)}
+        return ObjectTable(columns(resources[path.rpartition("/")[2]]), ())
 
     async def list(self, _: str, *, fields: str = "") -> list[Any]:
         return []
@@ -120,9 +120,9 @@ async def test_a_list_that_is_not_complete_in_time_fails_alone_and_is_read_again
         return {row["panel"]: row for row in rows}
 
     def have(status: str) -> bool:
-        found = panels()
-        return bool(found) and all(
-            found[name]["status"] == status for name in ("gpus", "gpupods", "gpuworkloads")
+        rows = panels()
+        return bool(rows) and all(
+            rows[name]["status"] == status for name in ("gpus", "gpupods", "gpuworkloads")
         )
 
     task = asyncio.create_task(collector.run())
@@ -170,7 +170,7 @@ async def test_points_of_more_hpas_than_the_bound_are_400() -> None:
     data = PageData(HpaHistory(), cast("IdleWatch", None), cast("ClusterConnection", None))
     explanations = Explanations(connection(SlowCluster()))
     app = application(Streams(PageParts()), explanations, page_files(), data)
-    names = [f"chat/h{at}" for at in range(MOST_NAMES + 1)]
+    names = [f"chat/h{number}" for number in range(MOST_NAMES + 1)]
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://page"
     ) as client:

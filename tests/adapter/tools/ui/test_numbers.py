@@ -20,14 +20,14 @@ ALLOWED = (
 
 
 def test_no_script_reads_a_number_from_a_text() -> None:
-    found = [
+    reads = [
         f"{path.name}: {line.strip()}"
         for path in sorted(STATIC.glob("*.js"))
         for line in path.read_text(encoding="utf-8").splitlines()
         for read in READS.finditer(line)
         if not read["what"].startswith(ALLOWED)
     ]
-    assert found == []
+    assert reads == []
 
 
 def test_the_law_finds_such_a_line() -> None:

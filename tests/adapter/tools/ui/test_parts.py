@@ -12,11 +12,11 @@ from adapter.tools.ui.parts import PageParts
 
 def after(parts: PageParts, revision: int) -> list[tuple[str, int]]:
     """What a client with a revision is sent, in order."""
-    found = []
+    sent_parts = []
     while (part := parts.after(revision)) is not None:
-        found.append((part.name, part.revision))
+        sent_parts.append((part.name, part.revision))
         revision = part.revision
-    return found
+    return sent_parts
 
 
 def test_a_client_gets_each_part_once_in_its_newest_version() -> None:
@@ -44,21 +44,21 @@ def test_a_part_that_did_not_change_keeps_its_revision() -> None:
 def test_an_unknown_last_event_is_as_none(odd: str) -> None:
     parts = PageParts()
     parts.publish("a", b"{}")
-    assert parts.seen(odd.format(epoch=parts.epoch)) == 0
-    assert parts.seen(f"{parts.epoch}-99") == 0
-    assert parts.seen(f"{parts.epoch}-{'9' * 5000}") == 0
-    assert parts.seen(f"{parts.epoch}-²") == 0
-    assert parts.seen(f"{parts.epoch}-1") == 1
+    assert parts.seen_revision(odd.format(epoch=parts.epoch)) == 0
+    assert parts.seen_revision(f"{parts.epoch}-99") == 0
+    assert parts.seen_revision(f"{parts.epoch}-{'9' * 5000}") == 0
+    assert parts.seen_revision(f"{parts.epoch}-²") == 0
+    assert parts.seen_revision(f"{parts.epoch}-1") == 1
 
 
 async def test_a_change_wakes_everyone_who_waits() -> None:
     parts = PageParts()
-    waiting = [asyncio.create_task(parts.changed()) for _ in range(3)]
+    waiting = [asyncio.create_task(parts.wait_for_change()) for _ in range(3)]
     await asyncio.sleep(0)
     parts.publish("a", b"{}")
     async with asyncio.timeout(10):
         await asyncio.gather(*waiting)
-    end = asyncio.create_task(parts.changed())
+    end = asyncio.create_task(parts.wait_for_change())
     await asyncio.sleep(0)
     parts.close()
     async with asyncio.timeout(10):

@@ -82,9 +82,9 @@ async def asked(url: str) -> Explained:
 
 async def test_points_of_one_time_are_one_row_and_what_is_not_finite_is_missing() -> None:
     with answering(matrix([100, "1.5"], [115, "NaN"], [130, "+Inf"])) as url:
-        found = await asked(url)
+        answer = await asked(url)
     points = {"time": [100.0]} | {key: [1.5] for key in ("value", "goal", "current", "desired")}
-    assert (found.status, found.body) == (200, {"chat/llm": points})
+    assert (answer.status, answer.body) == (200, {"chat/llm": points})
 
 
 BAD = {
@@ -100,9 +100,9 @@ BAD = {
 async def test_an_answer_of_another_form_names_prometheus_and_the_cause(name: str) -> None:
     body, *words = BAD[name]
     with answering(body) as url:
-        found = await asked(url)
-    assert found.status == 502
-    text = str(found.body["error"])
+        answer = await asked(url)
+    assert answer.status == 502
+    text = str(answer.body["error"])
     assert text.startswith(f"Prometheus at {url}")
     assert all(word in text for word in words)
     assert "\n" not in text
@@ -112,8 +112,8 @@ async def test_an_answer_of_another_form_names_prometheus_and_the_cause(name: st
 async def test_what_prometheus_says_about_its_failure_is_shown_in_one_line() -> None:
     body = b'{"status":"error","errorType":"execution","error":"would load\\ntoo many samples"}'
     with answering(body, status=422) as url:
-        found = await asked(url)
-    assert found.body == {
+        answer = await asked(url)
+    assert answer.body == {
         "error": f"Prometheus at {url}/api/v1/query: HTTP status 422: execution: would load "
         "too many samples"
     }
@@ -169,16 +169,16 @@ def test_what_names_no_query_api_is_said_at_the_start(given: Any, said: str) -> 
 
 async def test_a_prometheus_without_the_hpa_is_404_and_names_kube_state_metrics() -> None:
     with answering(b'{"status":"success","data":{"resultType":"matrix","result":[]}}') as url:
-        found = await asked(url)
-    assert found.status == 404
-    assert str(found.body["error"]).endswith("check that it scrapes kube-state-metrics")
+        answer = await asked(url)
+    assert answer.status == 404
+    assert str(answer.body["error"]).endswith("check that it scrapes kube-state-metrics")
 
 
 async def test_a_prometheus_that_is_not_reached_names_the_option() -> None:
-    found = await asked("http://127.0.0.1:1")
-    assert found.status == 502
-    assert "cannot connect to 127.0.0.1:1" in str(found.body["error"])
-    assert str(found.body["error"]).endswith("check --prometheus")
+    answer = await asked("http://127.0.0.1:1")
+    assert answer.status == 502
+    assert "cannot connect to 127.0.0.1:1" in str(answer.body["error"])
+    assert str(answer.body["error"]).endswith("check --prometheus")
 
 
 async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
@@ -186,13 +186,13 @@ async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
 ) -> None:
     monkeypatch.setattr(prometheusrange, "MOST_BYTES", 1 << 20)
     with answering(b" " * ((1 << 20) + 1)) as url:
-        found = await asked(url)
-    assert "above 1048576 bytes; ask for a shorter time" in str(found.body["error"])
+        answer = await asked(url)
+    assert "above 1048576 bytes; ask for a shorter time" in str(answer.body["error"])
     monkeypatch.setattr(prometheusrange, "LONGEST", 0.1)
     with answering(b"", wait=1.0) as url:
-        found = await asked(url)
-    assert found.status == 504
-    assert "no answer in time; ask for a shorter time" in str(found.body["error"])
+        answer = await asked(url)
+    assert answer.status == 504
+    assert "no answer in time; ask for a shorter time" in str(answer.body["error"])
 
 
 @pytest.mark.parametrize(
@@ -250,15 +250,15 @@ async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path)
     with serving(Pages({"/metrics": PAGE})) as pages:
         jobs = [{"job_name": "ksm", "honor_labels": True}]
         with engine("prometheus", tmp_path, scrape_config(pages.port, jobs)) as url:
-            found = await _eventually(url)
+            points = await _eventually(url)
             reader = prometheusrange.range_reader(PrometheusOptions(url))
             missing = PageData(
                 HpaHistory(), cast("IdleWatch", None), cast("ClusterConnection", None), reader
             )
             unknown = await missing.range("chat/none", "60")
             await reader.close()
-    assert [found[key][-1] for key in ("value", "goal", "current", "desired")] == [92, 70, 3, 4]
-    assert abs(found["time"][-1] - time.time()) < 120
+    assert [points[key][-1] for key in ("value", "goal", "current", "desired")] == [92, 70, 3, 4]
+    assert abs(points["time"][-1] - time.time()) < 120
     assert unknown.status == 404
 
 

@@ -28,7 +28,7 @@ from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.idlelist import MOST_PODS, candidates
 from adapter.tools.ui.model import Model, PageFacts
-from adapter.tools.ui.panels import NODES, PanelState, failed, readers
+from adapter.tools.ui.panels import NODES, PanelState, failed_state, readers
 from adapter.tools.ui.podrows import pods, pools, workloads
 from tests.adapter.clientapi import table_row
 from tests.adapter.tools.overview.hpas import state_of
@@ -57,9 +57,9 @@ def test_devices_are_sorted_by_pool_node_and_number() -> None:
         gpu("e", "n1", "0", labels={POOL: "p2"}),
         gpu("f", "n1", "0", labels={}),
     ]
-    found = fleet(table_of(GPUS, rows), NOW, {})
-    assert [row[0] for row in found.static["rows"]] == ["b", "c", "d", "e", "f"]
-    assert found.pools == {"n2": "p1", "n10": "p1", "n1": "p2"}
+    devices = fleet(table_of(GPUS, rows), NOW, {})
+    assert [row[0] for row in devices.static["rows"]] == ["b", "c", "d", "e", "f"]
+    assert devices.pools == {"n2": "p1", "n10": "p1", "n1": "p2"}
 
 
 def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
@@ -105,12 +105,12 @@ def test_a_device_that_is_not_healthy_and_its_pods_say_why() -> None:
     rows = [gpu("a", Unhealthy="XID error 79", UUID="GPU-a"), gpu("b", UUID="GPU-b")]
     devices = fleet(table_of(GPUS, rows), NOW, {})
     assert devices.load["unhealthy"] == ["XID error 79", None]
-    named = [
+    pod_rows = [
         pod("one", Device_IDs="GPU-b,GPU-a"),
         pod("two", Device_IDs="GPU-b"),
         pod("three", Unhealthy="gpu-0 (nvidia.com/gpu)"),
     ]
-    part = pods(table_of(GPUPODS, named), devices.pools, devices.models, devices.unhealthy)
+    part = pods(table_of(GPUPODS, pod_rows), devices.pools, devices.models, devices.unhealthy)
     column = part["columns"].index("unhealthy")
     assert [row[column] for row in part["rows"]] == [
         "XID error 79",
@@ -121,8 +121,8 @@ def test_a_device_that_is_not_healthy_and_its_pods_say_why() -> None:
 
 def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
     rows = [gpu("a"), gpu("b", Util="0%", Idle_Since="20m"), gpu("c", Pods=None, Util="0%")]
-    found = fleet(table_of(GPUS, rows), NOW, {})
-    assert found.load["class"] == found.classes == ["busy", "idle", "free"]
+    devices = fleet(table_of(GPUS, rows), NOW, {})
+    assert devices.load["class"] == devices.classes == ["busy", "idle", "free"]
     assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
 
 
@@ -132,8 +132,8 @@ def test_devices_are_sent_again_only_if_they_or_the_unreported_ones_changed() ->
     devices = table_of(GPUS, [gpu("a", "n1")])
 
     def sent(changed: str, *nodes: dict[str, Any]) -> set[str]:
-        seen = PageFacts(panels, {"gpus": devices, NODES: table_of(GPUNODES, nodes)})
-        return model.parts(seen, {changed}, NOW).keys() & {"gpus", "load"}
+        facts = PageFacts(panels, {"gpus": devices, NODES: table_of(GPUNODES, nodes)})
+        return model.parts(facts, {changed}, NOW).keys() & {"gpus", "load"}
 
     whole, silent = node("n9"), node("n9", Reported=0, Silent=8)
     assert sent("gpus", whole) == {"gpus", "load"}
@@ -146,10 +146,10 @@ def test_devices_are_sent_again_only_if_they_or_the_unreported_ones_changed() ->
 def test_the_verdict_counts_gpus_that_no_exporter_reports() -> None:
     names = readers("")
     nodes = table_of(GPUNODES, [node("n1"), node("n9", Silent=8)])
-    seen = PageFacts({name: PanelState(name, "ok", updated=NOW) for name in names}, {NODES: nodes})
-    parts = Model(PRICES, 600.0).parts(seen, {NODES}, NOW)
-    found = msgspec.json.decode(parts["verdict"])
-    assert (found["level"], found["text"]) == ("warning", "8 GPUs are reported by no exporter.")
+    facts = PageFacts({name: PanelState(name, "ok", updated=NOW) for name in names}, {NODES: nodes})
+    parts = Model(PRICES, 600.0).parts(facts, {NODES}, NOW)
+    verdict = msgspec.json.decode(parts["verdict"])
+    assert (verdict["level"], verdict["text"]) == ("warning", "8 GPUs are reported by no exporter.")
 
 
 def test_a_gpu_that_no_pod_can_get_says_why() -> None:
@@ -192,8 +192,8 @@ def test_the_time_since_which_a_device_is_idle_does_not_jump() -> None:
 def test_pods_have_the_pool_and_model_of_their_device() -> None:
     devices = fleet(table_of(GPUS, [gpu("g0")]), NOW, {})
     table = table_of(GPUPODS, [pod("a", Device_IDs="GPU-g0,GPU-g1"), pod("b", Device_IDs=None)])
-    found = pods(table, devices.pools, devices.models, devices.unhealthy)
-    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    part = pods(table, devices.pools, devices.models, devices.unhealthy)
+    rows = [dict(zip(part["columns"], row, strict=True)) for row in part["rows"]]
     assert [(row["pool"], row["model"]) for row in rows] == [
         ("p1", "H100 80GB HBM3"),
         ("p1", None),
@@ -222,7 +222,7 @@ def test_only_held_devices_that_are_idle_for_ten_minutes_cost() -> None:
 
 def test_idle_pods_are_found_by_their_devices() -> None:
     gpus = table_of(GPUS, [gpu("a", Idle_Since="20m"), gpu("b", Idle_Since="5h"), gpu("c")])
-    held = table_of(
+    gpupods = table_of(
         GPUPODS,
         [
             pod("x", Device_IDs="GPU-a"),
@@ -231,18 +231,18 @@ def test_idle_pods_are_found_by_their_devices() -> None:
             pod("w", Device_IDs=None, Util=None, Why_Not="exporter_down"),
         ],
     )
-    found = candidates(gpus, held)
-    assert found.pods == (("chat", "y"), ("chat", "x"))
-    assert (found.left, found.held) == (0, 3)
-    assert candidates(None, held).pods == (("chat", "z"),)
+    idle = candidates(gpus, gpupods)
+    assert idle.pods == (("chat", "y"), ("chat", "x"))
+    assert (idle.left, idle.held) == (0, 3)
+    assert candidates(None, gpupods).pods == (("chat", "z"),)
     assert candidates(gpus, None).pods == ()
-    assert candidates(gpus, held, idle_after=7200.0).pods == (("chat", "y"),)
+    assert candidates(gpus, gpupods, idle_after=7200.0).pods == (("chat", "y"),)
 
 
 def test_idle_pods_are_bounded() -> None:
     rows = [pod(f"p{i}", Util="0%") for i in range(MOST_PODS + 7)]
-    found = candidates(None, table_of(GPUPODS, rows))
-    assert (len(found.pods), found.left) == (MOST_PODS, 7)
+    idle = candidates(None, table_of(GPUPODS, rows))
+    assert (len(idle.pods), idle.left) == (MOST_PODS, 7)
 
 
 def state(name: str = "llm", **status: Any) -> Any:
@@ -251,12 +251,12 @@ def state(name: str = "llm", **status: Any) -> Any:
 
 def test_the_history_of_an_hpa_has_gaps_and_an_end() -> None:
     history = HpaHistory()
-    for at in range(POINTS + 5):
-        history.add([state()], float(at))
+    for second in range(POINTS + 5):
+        history.add([state()], float(second))
     history.add([state(currentMetrics=None)], 5000.0)
-    found = as_json(history.copy(["chat/llm", "chat/other", "x"]))
-    assert list(found) == ["chat/llm"]
-    points = found["chat/llm"]
+    histories = as_json(history.copy(["chat/llm", "chat/other", "x"]))
+    assert list(histories) == ["chat/llm"]
+    points = histories["chat/llm"]
     assert {len(column) for column in points.values()} == {POINTS}
     assert points["time"][0] == 6.0
     assert points["value"][-2:] == [54.0, None]
@@ -279,14 +279,14 @@ def test_the_history_begins_with_what_was_noted_before_the_page(late: bool) -> N
     if late:
         history.begin({("chat", "llm"): _past(), ("chat", "other"): _past()})
     points = as_json(history.copy(["chat/llm"]))["chat/llm"]
-    seen = [60, 120, 179] if late else [60, 120, 180, 181]
-    assert points["time"] == seen
+    times = [60, 120, 179] if late else [60, 120, 180, 181]
+    assert points["time"] == times
     assert points["value"] == [1, None, *([] if late else [3]), 54]
     assert points["current"][:2] == [1, None]
 
 
 def _minutes(*times: float) -> HpaPast:
-    some: list[float | None] = [float(at) for at in range(len(times))]
+    some: list[float | None] = [float(number) for number in range(len(times))]
     return HpaPast("gpu_utilization", [*times], some, some, some, some, ["healthy"] * len(times))
 
 
@@ -356,7 +356,7 @@ def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> No
 def test_an_hpa_of_another_form_is_counted() -> None:
     assert ReadScalers([], odd=2).odd == 2
     before = PanelState("hpas", "ok", updated=5.0)
-    after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
+    after = failed_state(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
     assert set(readers("")) == {
         *("gpus", "gpunodes", "gpupools", "headroom", "gpupods", "gpuworkloads", "hpas", "events")
@@ -366,12 +366,12 @@ def test_an_hpa_of_another_form_is_counted() -> None:
 def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:
     """The table of the page is beside the server's: neither has a state that the other lacks."""
     text = (STATIC / "states.js").read_text()
-    known: dict[str, dict[str, str]] = {}
+    levels: dict[str, dict[str, str]] = {}
     for name, body in re.findall(r"export const (\w+) = \{\n(.*?)\n\};", text, re.DOTALL):
         rows = re.findall(r'^  "?([\w ]+?)"?: \{.*?level: "(\w+)"', body, re.MULTILINE)
-        known[name] = dict(rows)
-    assert list(known["HPA_STATES"].items()) == [(str(state), LEVELS[state]) for state in ORDER]
-    assert set(known["GPU_CLASSES"]) == set(get_args(GpuClass))
+        levels[name] = dict(rows)
+    assert list(levels["HPA_STATES"].items()) == [(str(state), LEVELS[state]) for state in ORDER]
+    assert set(levels["GPU_CLASSES"]) == set(get_args(GpuClass))
     counts = set(re.findall(r'count: "(\w+)"', text))
     assert counts == {row.key for row in CLASSES}
 
@@ -380,15 +380,15 @@ def test_each_pool_has_the_headroom_of_nodepool_and_the_forecast_behind_it() -> 
     table = table_of(
         GPUPOOLS, [table_row(name, [None] * (len(columns(GPUPOOLS)) - 1)) for name in ("p1", "p2")]
     )
-    held = HeadroomRow("CapacityBuffer", "gpu-metrics", "a", 2, "p1", "2 more are expected")
-    other = held._replace(pods=1, why="a fixed surplus")
+    buffer = HeadroomRow("CapacityBuffer", "gpu-metrics", "a", 2, "p1", "2 more are expected")
+    other = buffer._replace(pods=1, why="a fixed surplus")
 
     def shown(headroom: HeldHeadroom) -> list[tuple[Any, ...]]:
         part = pools(table, headroom)
-        at = part["columns"].index("headroom")
-        return [row[at:] for row in part["rows"]]
+        index = part["columns"].index("headroom")
+        return [row[index:] for row in part["rows"]]
 
-    assert shown(HeldHeadroom([held, other])) == [
+    assert shown(HeldHeadroom([buffer, other])) == [
         (3, "2 more are expected; a fixed surplus"),
         (0, None),
     ]

@@ -165,6 +165,6 @@ async def test_head_has_no_body(page: Served) -> None:
 
 
 def test_it_listens_on_loopback_only() -> None:
-    with listen(0) as found:
-        assert found.family == socket.AF_INET
-        assert found.getsockname()[0] == "127.0.0.1"
+    with listen(0) as listener:
+        assert listener.family == socket.AF_INET
+        assert listener.getsockname()[0] == "127.0.0.1"

@@ -15,7 +15,7 @@ from tests.adapter.tools.ui.page import Event, Served, eventually, serving
 
 async def read(answer: httpx.Response, last: str) -> list[Event]:
     """The events up to one of a name."""
-    found: list[Event] = []
+    stream_events: list[Event] = []
     rows: dict[str, str] = {}
     async with asyncio.timeout(60):
         async for line in answer.aiter_lines():
@@ -23,11 +23,11 @@ async def read(answer: httpx.Response, last: str) -> list[Event]:
             if line:
                 rows[key] = value
             elif "event" in rows:
-                found.append(Event(rows["event"], rows["id"], rows["data"]))
+                stream_events.append(Event(rows["event"], rows["id"], rows["data"]))
                 rows = {}
-                if found[-1].name == last:
-                    return found
-    raise AssertionError(f"the stream ended without {last}: {found}")
+                if stream_events[-1].name == last:
+                    return stream_events
+    raise AssertionError(f"the stream ended without {last}: {stream_events}")
 
 
 async def events(page: Served, last: str, last_id: str = "") -> list[Event]:
@@ -51,13 +51,13 @@ async def test_a_client_that_comes_again_gets_what_changed_since(page: Served) -
     page.parts.publish("b", b"2")
     page.parts.publish("end", b"0")
     first = await events(page, "end")
-    assert [(each.name, each.data) for each in first] == [("a", "1"), ("b", "2"), ("end", "0")]
+    assert [(event.name, event.data) for event in first] == [("a", "1"), ("b", "2"), ("end", "0")]
     page.parts.publish("a", b"3")
     page.parts.publish("end", b"4")
     again = await events(page, "end", first[-1].id)
-    assert [(each.name, each.data) for each in again] == [("a", "3"), ("end", "4")]
+    assert [(event.name, event.data) for event in again] == [("a", "3"), ("end", "4")]
     other = await events(page, "end", f"0000-{again[-1].id.partition('-')[2]}")
-    assert [(each.name, each.data) for each in other] == [("b", "2"), ("a", "3"), ("end", "4")]
+    assert [(event.name, event.data) for event in other] == [("b", "2"), ("a", "3"), ("end", "4")]
 
 
 async def test_a_slow_client_skips_versions(page: Served) -> None:
@@ -70,7 +70,7 @@ async def test_a_slow_client_skips_versions(page: Served) -> None:
             await asyncio.sleep(0)
         page.parts.publish("end", b"0")
         got = await read(answer, "end")
-    assert [(each.name, each.data) for each in got if each.name != "large"] == [
+    assert [(event.name, event.data) for event in got if event.name != "large"] == [
         ("count", "199"),
         ("end", "0"),
     ]
@@ -83,8 +83,8 @@ async def test_a_stream_without_news_says_that_it_lives() -> None:
         client.stream("GET", "/api/events") as answer,
     ):
         lines = answer.aiter_lines()
-        found = [await anext(lines) for _ in range(6)]
-    assert found == ["retry: 2000", "", ": alive", "", ": alive", ""]
+        first_lines = [await anext(lines) for _ in range(6)]
+    assert first_lines == ["retry: 2000", "", ": alive", "", ": alive", ""]
 
 
 async def test_a_client_that_reads_nothing_is_left() -> None:

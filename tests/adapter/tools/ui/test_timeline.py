@@ -9,7 +9,7 @@ import pytest
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.tools.overview.verdict import verdict
-from adapter.tools.ui.devicechanges import MOST, NodesSeen, called, device_facts
+from adapter.tools.ui.devicechanges import MOST, NodesSeen, device_facts, name_device
 from adapter.tools.ui.gpurows import fleet
 from adapter.tools.ui.objectchanges import pod_facts
 from adapter.tools.ui.panels import PanelState
@@ -25,8 +25,8 @@ Json = dict[str, Any]
 def changes(*looks: list[Json], nodes: NodesSeen | None = None) -> list[str]:
     """The texts after looks at the devices, the newest first."""
     timeline, seen = Timeline(), nodes or NodesSeen()
-    for at, rows in enumerate(looks):
-        timeline.devices(NOW + at, device_facts(fleet(table_of(GPUS, rows), NOW, {})), seen)
+    for second, rows in enumerate(looks):
+        timeline.devices(NOW + second, device_facts(fleet(table_of(GPUS, rows), NOW, {})), seen)
     return [entry.text for entry in timeline.entries()]
 
 
@@ -56,15 +56,15 @@ def test_a_node_that_joins_or_goes_is_one_entry() -> None:
 
 def test_a_node_whose_exporter_fails_is_not_gone() -> None:
     looks = (node("n1") + node("n2"), node("n1"), node("n1") + node("n2"))
-    there = NodesSeen({"n1", "n2"}, frozenset({"n2"}))
-    assert changes(*looks, nodes=there) == [
+    nodes = NodesSeen({"n1", "n2"}, frozenset({"n2"}))
+    assert changes(*looks, nodes=nodes) == [
         "exporter of node n2 reports its 8 GPUs again",
         "exporter of node n2 fails: its 8 GPUs are no longer reported",
     ]
     # The list of nodes is older than that of the devices, or cannot be read.
     for unsure in (NodesSeen({"n1", "n2"}), NodesSeen()):
-        said = changes(*looks[:2], nodes=unsure)
-        assert said == ["exporter of node n2 no longer reports its 8 GPUs"]
+        texts = changes(*looks[:2], nodes=unsure)
+        assert texts == ["exporter of node n2 no longer reports its 8 GPUs"]
 
 
 def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None:
@@ -73,7 +73,7 @@ def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None
     assert changes([gpu(name, "n1", ""), gpu("b", "n1")], lost) == [
         "GPU gpu-3f9a1b2c… on node n1 is not healthy: XID error 79"
     ]
-    assert called(name, "") == "gpu-3f9a1b2c…"
+    assert name_device(name, "") == "gpu-3f9a1b2c…"
 
 
 def test_a_gpu_that_is_lost_or_fails_is_named() -> None:
@@ -95,15 +95,15 @@ def test_a_gpu_that_is_lost_or_fails_is_named() -> None:
 def test_many_single_changes_are_counted() -> None:
     before = [gpu(f"g{i}", "n1", str(i)) for i in range(100)]
     after = [gpu(f"g{i}", "n1", str(i), Unhealthy="XID error 79") for i in range(100)]
-    found = changes(before, after)
-    assert len(found) == MOST + 1
-    assert "80 more GPUs changed" in found
+    texts = changes(before, after)
+    assert len(texts) == MOST + 1
+    assert "80 more GPUs changed" in texts
 
 
 def pods(*looks: list[Json]) -> list[tuple[str, str, str]]:
     timeline = Timeline()
-    for at, rows in enumerate(looks):
-        timeline.pods(NOW + at, pod_facts(table_of(GPUPODS, rows)))
+    for second, rows in enumerate(looks):
+        timeline.pods(NOW + second, pod_facts(table_of(GPUPODS, rows)))
     return [(entry.level, entry.text, entry.reason) for entry in timeline.entries()]
 
 
@@ -156,8 +156,8 @@ def test_an_event_stands_for_the_change_that_it_explains() -> None:
 
 def test_an_hpa_that_is_stuck_and_decides_again() -> None:
     timeline = Timeline()
-    for at, state in enumerate((hpa(), hpa(conditions=stuck()), hpa())):
-        timeline.hpas(NOW + at, [state_of(state)])
+    for second, state in enumerate((hpa(), hpa(conditions=stuck()), hpa())):
+        timeline.hpas(NOW + second, [state_of(state)])
     assert [(entry.level, entry.text) for entry in timeline.entries()] == [
         ("good", "chat/llm is healthy"),
         ("bad", "chat/llm is stuck"),
@@ -193,9 +193,9 @@ def test_lists_that_fail_and_come_back() -> None:
     states = [
         *("waiting", "ok", "failed", "failed", "ok"),
     ]
-    for at, status in enumerate(states):
+    for second, status in enumerate(states):
         state = PanelState("gpus", status, "no answer" if status == "failed" else "")  # type: ignore[arg-type]  # a literal
-        timeline.panels(NOW + at, {"gpus": state})
+        timeline.panels(NOW + second, {"gpus": state})
     assert [(entry.level, entry.text, entry.reason) for entry in timeline.entries()] == [
         ("good", "GPUs can be read again", ""),
         ("bad", "GPUs cannot be read", "no answer"),
@@ -221,8 +221,8 @@ def test_lists_that_fail_for_one_cause_are_one_entry() -> None:
 def test_one_cause_of_all_lists_is_in_the_verdict_and_not_in_each_panel() -> None:
     panels = [failing("gpus", "refused"), failing("hpas", "refused")]
     assert outage(panels) == SharedCause("refused", "server: s; do this")
-    said = {row["message"] for row in panel_rows(panels)}
-    assert said == {"not available, see above"}
+    messages = {row["message"] for row in panel_rows(panels)}
+    assert messages == {"not available, see above"}
     assert with_trouble(verdict(None, None, None), panels).text == (
         "The cluster cannot be read: refused."
     )
@@ -235,14 +235,14 @@ def test_one_cause_of_all_lists_is_in_the_verdict_and_not_in_each_panel() -> Non
 def test_lists_with_different_causes_keep_their_messages(other: PanelState) -> None:
     panels = [failing("gpus", "refused"), other]
     assert outage(panels) is None
-    assert [row["message"] for row in panel_rows(panels)] == [each.message for each in panels]
+    assert [row["message"] for row in panel_rows(panels)] == [panel.message for panel in panels]
 
 
 def test_the_timeline_is_bounded() -> None:
     timeline = Timeline()
-    for at in range(400):
-        timeline.panels(NOW + 2 * at, {"gpus": PanelState("gpus", "failed")})
-        timeline.panels(NOW + 2 * at + 1, {"gpus": PanelState("gpus", "ok")})
+    for step in range(400):
+        timeline.panels(NOW + 2 * step, {"gpus": PanelState("gpus", "failed")})
+        timeline.panels(NOW + 2 * step + 1, {"gpus": PanelState("gpus", "ok")})
     timeline.events(event(f"Failed{i}", "x", NOW + i) for i in range(10))
     entries = timeline.entries()
     assert len(entries) == 500

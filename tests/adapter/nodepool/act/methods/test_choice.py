@@ -10,7 +10,7 @@ from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import choose
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.seen.headroom import HeadroomObject
-from adapter.nodepool.seen.served import ServedApis, discover
+from adapter.nodepool.seen.servedapis import ServedApis, discover
 from apiservice.kube.client import ClusterAnswerError
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import found

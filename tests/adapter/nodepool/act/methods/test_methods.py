@@ -220,11 +220,11 @@ def test_a_shortfall_of_the_autoscaler_is_reported(
 
 def test_a_change_of_texts_alone_is_not_written() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
-    there = found(ProvisioningMethod.BUFFER, buffer)
+    current = found(ProvisioningMethod.BUFFER, buffer)
 
     def worth(**changed: Any) -> bool:
         return headroomobjects.worth_a_write(
-            order(**changed), there, ProvisioningMethod.BUFFER, LIFELINE
+            order(**changed), current, ProvisioningMethod.BUFFER, LIFELINE
         )
 
     assert not worth()
@@ -237,14 +237,14 @@ def test_a_change_of_texts_alone_is_not_written() -> None:
     assert worth(tie=Tie(True, (), 2))
     assert worth(tie=Tie(False, ("a",), 1))
     assert headroomobjects.worth_a_write(order(), None, ProvisioningMethod.BUFFER, LIFELINE)
-    assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.PLACEHOLDER, LIFELINE)
+    assert headroomobjects.worth_a_write(order(), current, ProvisioningMethod.PLACEHOLDER, LIFELINE)
 
 
 def test_headroom_of_a_deleted_lifeline_gets_the_new_one() -> None:
     _, buffer = capacitybuffer.manifests(order(), "v1beta1", LIFELINE, "pause", None)
     another = replace(LIFELINE, uid="uid-another")
-    there = found(ProvisioningMethod.BUFFER, buffer)
-    assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.BUFFER, another)
+    current = found(ProvisioningMethod.BUFFER, buffer)
+    assert headroomobjects.worth_a_write(order(), current, ProvisioningMethod.BUFFER, another)
 
 
 def test_the_template_has_the_claims_of_the_shape() -> None:

@@ -25,7 +25,7 @@ from adapter.pipeline.sources.azure.insights import kusto
 from adapter.pipeline.sources.azure.options import AzureLogsOptions
 from adapter.pipeline.sources.azure.source import AzureLogsSource
 from adapter.pipeline.sources.errors import CredentialError
-from adapter.pipeline.sources.login.port import required
+from adapter.pipeline.sources.login.port import import_library
 from adapter.pipeline.sources.login.tokens import CachedToken, Token
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
@@ -68,8 +68,8 @@ def row(
 
 def table(*rows: Sequence[Any], columns: dict[str, str] = COLUMNS, **more: Any) -> bytes:
     named = [{"name": name, "type": kind} for name, kind in columns.items()]
-    found = {"name": "PrimaryResult", "columns": named, "rows": list(rows)}
-    return json.dumps({"tables": [found], **more}).encode()
+    primary = {"name": "PrimaryResult", "columns": named, "rows": list(rows)}
+    return json.dumps({"tables": [primary], **more}).encode()
 
 
 def failure(code: str, message: str, inner: dict[str, Any] | None = None) -> bytes:
@@ -134,7 +134,7 @@ async def test_usage_becomes_values_of_the_pod_with_the_uid(
         now = time.time()
     pod = index.get("ml", "inf-0")
     assert pod is not None
-    found = {}
+    values = {}
     for metric in (
         "gpu_utilization",
         "gpu_memory_used_bytes",
@@ -144,8 +144,8 @@ async def test_usage_becomes_values_of_the_pod_with_the_uid(
     ):
         read = store.snapshot.pod(pod, metric, selector.parse(""), now)
         assert isinstance(read, Reading), (metric, read)
-        found[metric] = (read.value, read.time)
-    assert found == {
+        values[metric] = (read.value, read.time)
+    assert values == {
         "gpu_utilization": (72.0, measured),
         "gpu_memory_used_bytes": (8.0 * GIB, measured),
         "gpu_memory_utilization": (50.0, measured),
@@ -199,7 +199,7 @@ async def test_rows_that_name_no_known_pod_are_counted_by_reason(
         "bad_value": 2,
         "bad_sample": 1,
     }
-    assert [found.value for found in sink.results[0].samples] == [72.0]
+    assert [sample.value for sample in sink.results[0].samples] == [72.0]
 
 
 async def test_an_empty_table_is_reported_as_missing_ingestion(
@@ -291,13 +291,13 @@ async def test_a_refused_token_is_exchanged_within_the_round(
             await said(DENIED, "401 Unauthorized")(request, writer)
 
     web.replies[PATH] = only_t2
-    given = itertools.count(1)
-    exchanged = CachedToken("test", lambda: Token(f"t{next(given)}", time.time() + 3600))
+    serials = itertools.count(1)
+    exchanged = CachedToken("test", lambda: Token(f"t{next(serials)}", time.time() + 3600))
     source = AzureLogsSource(workspace, sink, index, exchanged)
     async with running(source.run):
         await sink.until(lambda: len(sink.results) > 0)
     assert not source.failures
-    assert [found.headers["authorization"] for found in web.requests[:2]] == [
+    assert [sent.headers["authorization"] for sent in web.requests[:2]] == [
         "Bearer t1",
         "Bearer t2",
     ]
@@ -406,4 +406,4 @@ async def test_a_pod_that_is_listed_later_is_found_by_its_uid(
 
 def test_a_missing_extra_is_named() -> None:
     with pytest.raises(CredentialError, match=r"pip install 'azure-identity>=\S+' 'azure-mon"):
-        required("no_such_library_of_azures", "azure")
+        import_library("no_such_library_of_azures", "azure")

@@ -116,9 +116,9 @@ async def test_azure_without_an_identity_is_reported(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", web.url(""))
-    said = json.dumps({"error": "invalid_request", "error_description": "Identity not found"})
+    error = json.dumps({"error": "invalid_request", "error_description": "Identity not found"})
     web.replies["/metadata/identity/oauth2/token"] = answer(
-        said.encode(), "400 Bad Request", headers=JSON
+        error.encode(), "400 Bad Request", headers=JSON
     )
     with pytest.raises(CredentialError, match=r"Azure identity.*Identity not found"):
         await shown(Bearer(azure_tokens(AzureIdentity(), AUDIENCE)))
@@ -134,9 +134,9 @@ WRONG_IDENTITIES = {
 def test_an_impossible_azure_identity_is_refused_at_start(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    identity, said = WRONG_IDENTITIES[name]
+    identity, message = WRONG_IDENTITIES[name]
     monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", "/token")
-    with pytest.raises(CredentialError, match=f"the identity cannot be used: .*{said}"):
+    with pytest.raises(CredentialError, match=f"the identity cannot be used: .*{message}"):
         azure_tokens(identity, AUDIENCE)
 
 
@@ -164,7 +164,7 @@ async def test_azure_workload_identity_exchanges_the_pods_token(
     secure.web.replies[f"/{TENANT}/oauth2/v2.0/token"] = reply(
         token_type="Bearer", expires_in=3599, ext_expires_in=3599, access_token="another-token"
     )
-    assert login.refused({"Authorization": "Bearer pod-token"})
+    assert login.note_refusal({"Authorization": "Bearer pod-token"})
     assert await shown(login) == {"Authorization": "Bearer another-token"}, "not the library's own"
     form = parse_qs(secure.web.requests[-1].body.decode())
     assert form["client_assertion"] == ["service-account-jwt"]
@@ -206,8 +206,8 @@ async def test_a_managed_prometheus_gets_the_token_and_a_refusal_is_reported(
         )
         now[0] += 11
         await sink.until(lambda: len(sink.results) > 0)
-    asked = [found for found in web.requests if found.line.startswith("POST /api/v1/query")]
-    assert {found.headers["authorization"] for found in asked} == {"Bearer t"}
+    asked = [request for request in web.requests if request.line.startswith("POST /api/v1/query")]
+    assert {request.headers["authorization"] for request in asked} == {"Bearer t"}
 
 
 def service_account(tmp_path: Path, token_uri: str) -> Path:
@@ -259,8 +259,8 @@ async def test_a_certificate_that_a_cloud_library_refuses_is_named_with_the_fix(
 ) -> None:
     file = service_account(tmp_path, f"{secure.url}/{'long/' * 60}token")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
-    said = "Google.*: certificate verify failed: .*; set REQUESTS_CA_BUNDLE to the CA that signed"
-    with pytest.raises(CredentialError, match=said):
+    text = "Google.*: certificate verify failed: .*; set REQUESTS_CA_BUNDLE to the CA that signed"
+    with pytest.raises(CredentialError, match=text):
         await shown(Bearer(google_tokens()))
 
 
@@ -297,7 +297,7 @@ async def test_google_uses_the_metadata_server_in_gke(
             json.dumps(token).encode(), headers=f"{flavor}{JSON}"
         )
     assert await shown(Bearer(google_tokens())) == {"Authorization": "Bearer gke-token"}
-    asked = [found for found in web.requests if found.line.split("?")[0].endswith("/token")]
+    asked = [request for request in web.requests if request.line.split("?")[0].endswith("/token")]
     assert asked[0].headers["metadata-flavor"] == "Google"
 
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from adapter.pipeline.sources.errors import CredentialError
-from adapter.pipeline.sources.login.tokens import CachedToken, Token, redacted
+from adapter.pipeline.sources.login.tokens import CachedToken, Token, redact_error
 from tests.adapter.pipeline.sources.conftest import settled
 
 
@@ -112,13 +112,13 @@ async def test_a_refused_token_is_replaced_once_in_five_minutes(clock: Clock) ->
     issuer = Issuer(clock)
     tokens = CachedToken("cloud", issuer, clock=clock)
     await tokens.current()
-    assert tokens.refused("token-1"), "another may be better"
+    assert tokens.note_refusal("token-1"), "another may be better"
     assert (await tokens.current()).text == "token-2"
-    assert tokens.refused("token-1"), "a newer one is here already"
-    assert not tokens.refused("token-2"), "the server refuses every token"
+    assert tokens.note_refusal("token-1"), "a newer one is here already"
+    assert not tokens.note_refusal("token-2"), "the server refuses every token"
     assert ((await tokens.current()).text, issuer.asked) == ("token-2", 2)
     clock.now += 301
-    assert tokens.refused("token-2")
+    assert tokens.note_refusal("token-2")
 
 
 async def test_an_expired_token_hints_at_the_clock(clock: Clock) -> None:
@@ -149,4 +149,4 @@ JWT = "eyJhbGciOiJSUzI1NiJ9." + "A" * 200 + "." + "b-_" * 40
     ],
 )
 def test_a_possible_token_is_never_logged(text: str, said: str) -> None:
-    assert redacted(ValueError(text)) == said
+    assert redact_error(ValueError(text)) == said

@@ -65,4 +65,4 @@ def options(web: Web, **more: Any) -> PrometheusOptions:
 
 
 def state(source: PrometheusSource, name: str) -> GroupState:
-    return next(found for found in source.groups if found.group.name == name)
+    return next(group_state for group_state in source.groups if group_state.group.name == name)

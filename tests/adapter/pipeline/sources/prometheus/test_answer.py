@@ -213,7 +213,7 @@ def test_label_sets_are_shared_between_series_and_rounds() -> None:
         )
         labels += [row.labels for row in answer.samples["prometheus"]]
         memo.turn()
-    assert len({id(found) for found in labels}) == 1
+    assert len({id(label_set) for label_set in labels}) == 1
 
 
 def test_series_missing_in_a_round_are_dropped() -> None:
@@ -255,9 +255,9 @@ def shown(samples: Mapping[str, list[Sample]]) -> list[str]:
 )
 def test_an_answer_in_parts_gives_the_same_as_at_once(results: list[Any], cuts: list[int]) -> None:
     """The form with blanks is decoded as a whole, and is the reference."""
-    known = {"status": "success", "data": {"resultType": "matrix", "result": results}}
-    whole = decode(json.dumps(known).encode(), SeriesMemo(), GROUP)
-    text = json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
+    response = {"status": "success", "data": {"resultType": "matrix", "result": results}}
+    whole = decode(json.dumps(response).encode(), SeriesMemo(), GROUP)
+    text = json.dumps(response, separators=(",", ":"), ensure_ascii=False).encode()
     reader = AnswerReader(SeriesMemo(), GROUP)
     start = 0
     for size in (*cuts, len(text)):

@@ -48,19 +48,19 @@ def date(seconds: float) -> str:
 )
 def test_samples_are_shifted_into_the_past_by(dates: list[str | None], ahead: float) -> None:
     clock = EngineClock("http://store", Ours())
-    for each in dates:
-        clock.heard(each)
+    for header in dates:
+        clock.note_date(header)
     assert clock.ahead == ahead
 
 
 def test_a_cached_answer_does_not_change_the_clock() -> None:
     clock = EngineClock("http://store", Ours())
-    clock.heard(date(NOW + 60))
+    clock.note_date(date(NOW + 60))
     with capture_logs() as logs:
-        clock.heard(date(NOW + 20), age="40")
-        clock.heard(date(NOW), age="60")
+        clock.note_date(date(NOW + 20), age="40")
+        clock.note_date(date(NOW), age="60")
     assert (clock.ahead, logs) == (61, [])
-    clock.heard(date(NOW + 30), age="0")
+    clock.note_date(date(NOW + 30), age="0")
     assert clock.ahead == 31
 
 
@@ -71,7 +71,7 @@ def test_the_shift_is_stable_within_a_second() -> None:
     seen = set()
     for tenth in range(100):
         ours.now = NOW + tenth / 10
-        clock.heard(date(int(ours.now) + 60))
+        clock.note_date(date(int(ours.now) + 60))
         seen.add(clock.ahead)
     assert seen == {61.0}
 
@@ -80,6 +80,6 @@ def test_a_shift_and_its_end_are_logged_once() -> None:
     clock = EngineClock("http://store", Ours())
     with capture_logs() as logs:
         for seconds in (60, 60, -90, -90, 0, 0):
-            clock.heard(date(NOW + seconds))
-    said = [(line["event"], line.get("ahead_seconds")) for line in logs]
-    assert said == [("clocks differ", 60), ("clocks agree again", None)]
+            clock.note_date(date(NOW + seconds))
+    events = [(line["event"], line.get("ahead_seconds")) for line in logs]
+    assert events == [("clocks differ", 60), ("clocks agree again", None)]

@@ -57,8 +57,8 @@ class CountingMemo(SeriesMemo):
 
 
 def text_of(results: Sequence[Any]) -> bytes:
-    known = {"status": "success", "data": {"resultType": "matrix", "result": results}}
-    return json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
+    response = {"status": "success", "data": {"resultType": "matrix", "result": results}}
+    return json.dumps(response, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def taken(text: bytes, memo: SeriesMemo, *, compared: bool = True) -> QueryAnswer:

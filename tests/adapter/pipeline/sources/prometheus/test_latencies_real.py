@@ -92,8 +92,8 @@ async def test_native_histograms_give_what_pages_give_and_more_precisely(tmp_pat
             now = time.time()
             for metric, exact in zip(METRICS[:3], (0.12, 0.42, 1.4), strict=True):
                 page, kept = (reading(w.read("a", metric, now)) for w in (direct, stored))
-                for found, width in ((page, 2.5), (kept, 1.1)):
-                    (part,) = found.devices
+                for answer, width in ((page, 2.5), (kept, 1.1)):
+                    (part,) = answer.devices
                     assert part.increase is not None
                     quantile = part.increase.quantile(float(metric[-2:]) / 100)
                     assert quantile is not None

@@ -94,8 +94,8 @@ def test_converted_buckets_give_what_the_page_gives(
         direct.scrape(classic(values), time, origin="u", pod=("ml", "a"), serves=True)
         ingest(world, stored(converted(time, values)), time)
     for metric in METRICS:
-        found, wanted = world.read("a", metric, 1006.0), direct.read("a", metric, 1006.0)
-        assert reading(found).value == pytest.approx(reading(wanted).value)
+        answer, wanted = world.read("a", metric, 1006.0), direct.read("a", metric, 1006.0)
+        assert reading(answer).value == pytest.approx(reading(wanted).value)
 
 
 @given(st.lists(st.floats(0.01, 8.0), max_size=30), VALUES)
@@ -106,14 +106,14 @@ def test_exponential_buckets_hold_the_quantile_within_their_own_width(
     world = asked()
     ingest(world, stored(exponential(1000.0, before), exponential(1005.0, before + during)), 1005.0)
     for metric, share in zip(METRICS[:4], (0.5, 0.9, 0.95, 0.99), strict=True):
-        found = reading(world.read("a", metric, 1006.0))
-        (part,) = found.devices
+        answer = reading(world.read("a", metric, 1006.0))
+        (part,) = answer.devices
         assert part.increase is not None
         quantile = part.increase.quantile(share)
         assert quantile is not None
         exact = sorted(during)[max(0, -int(-share * len(during) // 1) - 1)]
         assert quantile.low <= exact * (1 + 1e-9)
-        assert quantile.low <= found.value <= quantile.high
+        assert quantile.low <= answer.value <= quantile.high
         assert quantile.high <= bound(index_of(exact) + 1) * (1 + 1e-9)
     assert reading(world.read("a", METRICS[4], 1006.0)).value == pytest.approx(
         sum(during) / len(during)
@@ -124,8 +124,8 @@ def test_the_resolution_is_that_of_the_native_buckets() -> None:
     world = asked()
     later = exponential(1005.0, [0.3] * 10 + [5.1] * 10)
     ingest(world, stored(exponential(1000.0, []), later), 1005.0)
-    found = reading(world.read("a", METRICS[1], 1006.0))
-    assert found.note == "between 4.75683 s and 5.18736 s; 20 in 5 s"
+    answer = reading(world.read("a", METRICS[1], 1006.0))
+    assert answer.note == "between 4.75683 s and 5.18736 s; 20 in 5 s"
 
 
 def test_the_query_asks_for_both_kinds() -> None:
@@ -189,8 +189,8 @@ def test_one_whose_client_has_restarted_counts_from_zero() -> None:
     world = asked()
     samples = exponential(1000.0, [0.3] * 50), exponential(1005.0, [2.1] * 20)
     ingest(world, stored(*samples), 1005.0)
-    found = reading(world.read("a", METRICS[1], 1006.0))
-    assert found.note.startswith("between 2 s and 2.18102 s; 20 in")
+    answer = reading(world.read("a", METRICS[1], 1006.0))
+    assert answer.note.startswith("between 2 s and 2.18102 s; 20 in")
 
 
 def test_one_whose_client_now_counts_in_wider_buckets_stays_exact() -> None:

@@ -70,15 +70,15 @@ def sample(row: Sample) -> Exposed:
 
 
 def read_by_the_library(url: str) -> set[Exposed]:
-    found: set[Exposed] = set()
+    samples: set[Exposed] = set()
     with PrometheusConnect(url=url) as client:
         for series in client.custom_query('{__name__=~"DCGM_.*"}[5m]'):
             labels = dict(series["metric"])
             name = labels.pop("__name__")
             for when, value in series["values"]:
                 key = (name, tuple(sorted(labels.items())), float(when), str(float(value)))
-                found.add(key)
-    return found
+                samples.add(key)
+    return samples
 
 
 async def test_decoded_samples_equal_those_of_prometheus(engine: Engine, sink: Recorder) -> None:
@@ -110,8 +110,8 @@ async def test_both_labellings_arrive_as_prometheus_wrote_them(
     async with running(PrometheusSource(options, sink, GROUPS).run):
         await sink.until(lambda: {result.origin for result in sink.results} == origins)
     rows = [row for result in sink.results for row in result.samples if row.name.endswith("UTIL")]
-    found = {(row.labels["job"], row.labels["UUID"]): row.labels for row in rows}
-    names = {key: (labels.get("exported_pod"), labels.get("pod")) for key, labels in found.items()}
+    gpus = {(row.labels["job"], row.labels["UUID"]): row.labels for row in rows}
+    names = {key: (labels.get("exported_pod"), labels.get("pod")) for key, labels in gpus.items()}
     # An idle GPU's empty labels vanish; its absent ones become the exporter's own.
     assert names == {
         ("honor-false", "GPU-a"): ("inf-0", "dcgm-x"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.pipeline.sources.prometheus.refusal import refusal, without
+from adapter.pipeline.sources.prometheus.refusal import refusal, withhold_secrets
 
 TOKEN = "ya29." + "A" * 120
 # Status, body, reason, text in the message, text not in the message.
@@ -84,10 +84,10 @@ REFUSALS = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_refusal_is_reported_with_the_message_of_the_server(name: str) -> None:
-    status, body, reason, said, unsaid = REFUSALS[name]
+    status, body, reason, message, unsaid = REFUSALS[name]
     error = refusal(status, body.encode())
     assert error.reason == reason
-    assert said in str(error)
+    assert message in str(error)
     assert not unsaid or unsaid not in str(error)
 
 
@@ -102,6 +102,6 @@ REPEATED = {
 
 @pytest.mark.parametrize(("shown", "body"), REPEATED.values(), ids=REPEATED)
 def test_credentials_are_redacted_in_any_spelling(shown: str, body: bytes) -> None:
-    left = without(body, [shown])
+    left = withhold_secrets(body, [shown])
     assert b"s3cr3t" not in left
     assert left.count(b"(withheld)") == 1

@@ -51,10 +51,10 @@ async def reader(web: Web) -> AsyncIterator[Make]:
 
 async def test_a_range_is_asked_as_the_api_says(web: Web, reader: Make) -> None:
     web.replies[RANGE] = answer(answered(series([60, "1.5"], [120, "2"], __name__="up", pod="a")))
-    found = await reader(timeout=7.0, params={"dedup": "true"}).range("up", 60, 120, 30.0)
-    (one,) = found.series
+    series_answer = await reader(timeout=7.0, params={"dedup": "true"}).range("up", 60, 120, 30.0)
+    (one,) = series_answer.series
     assert (one.name, one.labels, list(one.points)) == ("up", {"pod": "a"}, [(60, 1.5), (120, 2)])
-    assert (found.partial, dict(found.left_out)) == ("", {})
+    assert (series_answer.partial, dict(series_answer.left_out)) == ("", {})
     (request,) = web.requests
     assert parse_qs(request.body.decode()) == {
         "query": ["up"],
@@ -68,8 +68,8 @@ async def test_a_range_is_asked_as_the_api_says(web: Web, reader: Make) -> None:
 
 async def test_an_instant_query_may_be_a_get(web: Web, reader: Make) -> None:
     web.replies[QUERY] = answer(answered({"metric": {}, "value": [60, "3"]}, kind="vector"))
-    found = await reader(method="GET").instant('sum(up{a="b c"})')
-    assert list(found.series[0].points) == [(60, 3)]
+    series_answer = await reader(method="GET").instant('sum(up{a="b c"})')
+    assert list(series_answer.series[0].points) == [(60, 3)]
     line = web.requests[0].line
     assert line.startswith("GET ")
     asked = parse_qs(line.split(" ")[1].partition("?")[2])
@@ -114,17 +114,17 @@ async def test_what_cannot_be_a_sample_is_left_out_and_counted(web: Web, reader:
             warnings=["PromQL warning: ignored"],
         )
     )
-    found = await reader().instant("up[1h]")
-    assert [one.labels["pod"] for one in found.series] == ["a", "b"]
-    assert list(found.series[0].points) == [(60, 1)]
-    assert len(found.series[1].points) == 2
-    assert found.left_out == {
+    series_answer = await reader().instant("up[1h]")
+    assert [one.labels["pod"] for one in series_answer.series] == ["a", "b"]
+    assert list(series_answer.series[0].points) == [(60, 1)]
+    assert len(series_answer.series[1].points) == 2
+    assert series_answer.left_out == {
         "bad_value": 4,
         "duplicate_series": 1,
         "histogram": 2,
         "bad_series": 3,
     }
-    assert found.partial == ""
+    assert series_answer.partial == ""
 
 
 @pytest.mark.parametrize(

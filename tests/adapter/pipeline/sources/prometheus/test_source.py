@@ -58,12 +58,12 @@ async def test_a_round_is_one_post_per_group_and_one_result_per_exporter(
         "UTIL[60000ms]",
         '{__name__=~"USED|FREE"}[60000ms]',
     ]
-    found = {result.origin: result for result in sink.results}
-    assert sorted((row.name, row.value) for row in found["gpu-1:9400"].samples) == [
+    results = {result.origin: result for result in sink.results}
+    assert sorted((row.name, row.value) for row in results["gpu-1:9400"].samples) == [
         ("USED", 100.0),
         ("UTIL", 40.0),
     ]
-    assert (found["gpu-2:9400"].node, len(found["gpu-2:9400"].samples)) == (None, 1)
+    assert (results["gpu-2:9400"].node, len(results["gpu-2:9400"].samples)) == (None, 1)
 
 
 async def test_other_tasks_run_while_a_large_answer_is_ingested(
@@ -186,8 +186,8 @@ async def test_a_temporary_failure_is_retried_within_the_round(web: Web, sink: R
     source = PrometheusSource(options(web, retries=1, interval=60.0), sink, {"usage": ("UTIL",)})
     async with running(source.run):
         await sink.until(lambda: len(sink.results) > 0)
-        found = state(source, "usage")
-        assert (found.queries, found.failures, found.last_error) == (2, 0, "")
+        usage = state(source, "usage")
+        assert (usage.queries, usage.failures, usage.last_error) == (2, 0, "")
     assert source.failures == {"unavailable": 1}
 
 
@@ -216,7 +216,7 @@ async def test_a_query_without_series_is_logged_once_with_a_hint(web: Web, sink:
     with capture_logs() as logs:
         async with running(PrometheusSource(made, sink, {"usage": ("UTIL",)}).run):
             await settled(lambda: len(web.requests) > 6)
-    events = [(found["event"], found.get("group")) for found in logs]
+    events = [(line["event"], line.get("group")) for line in logs]
     assert sorted(events) == [("no series at all", None), ("query gives no series", "metrics.lag")]
 
 
@@ -234,7 +234,7 @@ async def test_an_engine_that_fails_every_group_is_logged_in_one_line(
             await settled(lambda: not state(source, "usage").last_error)
             await settled(lambda: not state(source, "memory").last_error)
             await settled(lambda: len(logs) > 2)
-    events = [(found["event"], found["groups"]) for found in logs]
+    events = [(line["event"], line["groups"]) for line in logs]
     assert sorted(events[:2]) == [
         ("query failed", "metrics.lag"),
         ("query failed", "usage and memory"),
@@ -259,9 +259,9 @@ async def test_hanging_queries_do_not_extend_a_round(web: Web, sink: Recorder) -
     source = PrometheusSource(made, sink, {**dict.fromkeys(slow, ("x",)), **GROUPS})
     async with running(source.run):
         await sink.until(lambda: _names(sink) == {"UTIL", "USED"})
-        await settled(lambda: all(found.queries for found in source.groups))
+        await settled(lambda: all(group.queries for group in source.groups))
         # They end one after the other.
-        await settled(lambda: len({found.failures for found in source.groups[:9]}) == 1)
+        await settled(lambda: len({group.failures for group in source.groups[:9]}) == 1)
     assert _names(sink) == {"UTIL", "USED"}
 
 

@@ -147,7 +147,7 @@ async def test_kept_samples_of_a_failing_group_age_even_if_the_engine_clock_is_a
     began = time.time()
     async with running(source.run):
         await sink.until(lambda: any(used(result) for result in sink.results))
-        (row,) = next(found for result in sink.results if (found := used(result)))
+        (row,) = next(rows for result in sink.results if (rows := used(result)))
         assert began - 3 < row.time < time.time()
         # It is delivered again with its time while it is within the age limit.
         await sink.until(lambda: not used(sink.results[-1]))

@@ -19,7 +19,7 @@ from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.login.port import Basic, Bearer, BearerFile
 from adapter.pipeline.sources.login.tokens import CachedToken, Token
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
-from adapter.pipeline.sources.prometheus.queryapi import pausing
+from adapter.pipeline.sources.prometheus.queryapi import pause_limit
 from adapter.pipeline.sources.prometheus.source import PrometheusSource
 from tests.adapter.pipeline.sources.conftest import (
     Recorder,
@@ -52,8 +52,8 @@ def refusing(*refused: str) -> Reply:
 
 
 def numbered() -> Bearer:
-    given = itertools.count(1)
-    return Bearer(CachedToken("cloud", lambda: Token(f"t{next(given)}", time.time() + 3600)))
+    serials = itertools.count(1)
+    return Bearer(CachedToken("cloud", lambda: Token(f"t{next(serials)}", time.time() + 3600)))
 
 
 async def test_a_refused_token_is_replaced_within_the_round(web: Web, sink: Recorder) -> None:
@@ -140,8 +140,8 @@ async def test_a_server_without_http_is_reported_without_the_parameters(
 async def test_an_error_with_status_200_does_not_repeat_credentials(
     web: Web, sink: Recorder
 ) -> None:
-    said = {"status": "error", "errorType": "auth", "error": "no such key s3cr3t-key"}
-    web.replies[PATH] = answer(json.dumps(said).encode())
+    error = {"status": "error", "errorType": "auth", "error": "no such key s3cr3t-key"}
+    web.replies[PATH] = answer(json.dumps(error).encode())
     source = PrometheusSource(
         options(web, headers={"X-Api-Key": "s3cr3t-key"}), sink, {"usage": ("UTIL",)}
     )
@@ -223,7 +223,7 @@ async def test_the_time_that_reading_takes_is_not_the_engines() -> None:
     async with asyncio.timeout(600.0) as limit:
         due = limit.when()
         assert due is not None
-        async for _ in pausing(parts(), limit):
+        async for _ in pause_limit(parts(), limit):
             assert limit.when() is None
             await asyncio.sleep(0.01)
         left = limit.when()

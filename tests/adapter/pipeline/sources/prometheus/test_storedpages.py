@@ -160,18 +160,18 @@ class Engine:
         self._take_full(answers)
 
     def _answer(self, group: QueryGroup) -> list[Stored]:
-        found = []
+        series = []
         for labels, samples in self._stored.values():
             held = [pair for pair in samples if self.now - LOOKBACK < pair[0] <= self.now]
             if labels["__name__"] in group.series and held:
-                found.append(Stored(labels, held))
-        return found[::-1] if self._turned else found
+                series.append(Stored(labels, held))
+        return series[::-1] if self._turned else series
 
     def _take_fast(self, answers: Sequence[list[Stored] | None]) -> None:
         read = []
-        for at, (group, found) in enumerate(zip(GROUPS, answers, strict=True)):
-            answer = QueryAnswer(partial=True) if found is None else self._read(group, found)
-            if found is None:
+        for at, (group, series) in enumerate(zip(GROUPS, answers, strict=True)):
+            answer = QueryAnswer(partial=True) if series is None else self._read(group, series)
+            if series is None:
                 at_once(answer.complete(self._last[at], self.now - LOOKBACK))
             self._last[at] = answer
             read.append(answer)
@@ -197,15 +197,15 @@ class Engine:
         rows: dict[str, list[Sample]] = {}
         rejects = QueryAnswer().rejects
         seen = {}
-        for at, found in enumerate(answers):
-            if found is None:
+        for at, series in enumerate(answers):
+            if series is None:
                 kept = self._kept[at]
                 for origin, samples in kept.items():
                     if any(row.time > self.now - LOOKBACK for row in samples):
                         rows.setdefault(origin, []).extend(samples)
                 continue
             self._kept[at] = {}
-            for labels, stored in found:
+            for labels, stored in series:
                 key = json.dumps(labels)
                 rest = self._same({name: v for name, v in labels.items() if name != "__name__"})
                 new = [pair for pair in stored if pair[0] > self._seen.get(key, 0.0)]
@@ -231,8 +231,8 @@ class Engine:
     def _same(self, labels: dict[str, str]) -> Mapping[str, str]:
         """Return the object for equal labels in this round or in the last one."""
         key = json.dumps(labels)
-        found = self._new_sets.get(key, self._sets.get(key, labels))
-        return self._new_sets.setdefault(key, found)
+        shared = self._new_sets.get(key, self._sets.get(key, labels))
+        return self._new_sets.setdefault(key, shared)
 
     def states(self) -> list[Any]:
         return [
@@ -355,9 +355,9 @@ def test_the_samples_of_a_page_with_a_layout_are_bounded() -> None:
     pages = StoredPages()
     most, more = (of_one_exporter(MOST_SAMPLES + surplus) for surplus in (0, 1))
     assert isinstance(at_once(pages.of(ORIGIN, [most])), LayoutSamples)
-    rest = at_once(pages.of(ORIGIN, [more]))
-    assert isinstance(rest, list)
-    assert rest == at_once(more.samples_of(ORIGIN))
+    samples = at_once(pages.of(ORIGIN, [more]))
+    assert isinstance(samples, list)
+    assert samples == at_once(more.samples_of(ORIGIN))
     assert at_once(pages.of(ORIGIN, [most, most])) == 2 * at_once(most.samples_of(ORIGIN))
     assert not pages._known
 
@@ -368,7 +368,7 @@ def test_many_samples_of_an_exporter_take_many_steps(monkeypatch: pytest.MonkeyP
     assert steps_of(StoredPages().of(ORIGIN, [many])) == 5
     assert steps_of(QueryAnswer(partial=True).complete(many, 0.0)) == 5
     assert steps_of(QueryAnswer(partial=True).complete(many, 1.0)) == 10
-    assert steps_of(many.seen(many.sets[0], "")) == 5
+    assert steps_of(many.newest_time(many.sets[0], "")) == 5
 
 
 def test_an_answer_that_was_read_has_the_places_of_its_series(

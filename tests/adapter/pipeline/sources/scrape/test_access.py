@@ -100,8 +100,8 @@ def source(scrape: Mapping[str, Any], sink: Recorder, *pods: Pod) -> ScrapeSourc
 
 
 def rule(port: int, **more: object) -> dict[str, object]:
-    found = {"name": "mine", "selector": "app.kubernetes.io/name=dcgm-exporter", "port": port}
-    return {"exporters": [{**found, "namespace": "gpu", **more}]}
+    entry = {"name": "mine", "selector": "app.kubernetes.io/name=dcgm-exporter", "port": port}
+    return {"exporters": [{**entry, "namespace": "gpu", **more}]}
 
 
 async def failure(made: ScrapeSource) -> tuple[str, str]:
@@ -373,11 +373,11 @@ async def test_a_server_page_is_reached_behind_tls(
     trusting: bool,
 ) -> None:
     web.replies["/metrics"] = answer(b'vllm:num_requests_waiting{engine="0"} 3\n')
-    said = {PREFIX + name.replace("_", "-"): text for name, text in words.items()}
-    said |= {PREFIX + "scrape": "true", PREFIX + "scheme": "https"}
+    notes = {PREFIX + name.replace("_", "-"): text for name, text in words.items()}
+    notes |= {PREFIX + "scrape": "true", PREFIX + "scheme": "https"}
     async with behind_tls(web, authority, "llm.ml.svc") as port:
         pod = make_pod(
-            "llm", ip="127.0.0.1", annotations=said, ports=(ContainerPort("http", port),)
+            "llm", ip="127.0.0.1", annotations=notes, ports=(ContainerPort("http", port),)
         )
         tls = {"ca_file": str(ca)} if trusting else {}
         made = source({"inference": {"tls_config": tls}}, sink, pod)
@@ -419,12 +419,12 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_settings(
     sink: Recorder, tmp_path: Path
 ) -> None:
     nowhere = str(tmp_path / "nowhere")
-    for more, said in (
+    for more, setting in (
         ({"tls_config": {"ca_file": nowhere}}, "CA file"),
         ({"authorization": {"credentials_file": nowhere}}, "authorization.credentials_file"),
         ({"basic_auth": {"username": "u", "password_file": nowhere}}, "basic_auth.password_file"),
     ):
-        with pytest.raises(CredentialError, match=said):
+        with pytest.raises(CredentialError, match=setting):
             source(rule(1, **more), sink)
 
 

@@ -137,10 +137,10 @@ def test_a_rule_may_be_pinned_to_a_namespace() -> None:
 
 
 def test_a_missing_port_name_is_reported_with_the_fix() -> None:
-    found = discover(pod({"app": "own"}), (DiscoveryRule("mine", parse("app=own"), "web"),))
-    assert isinstance(found, Unscrapable)
-    assert found.reason == "no_port"
-    assert "rule mine: no container port is named 'web': set its number" in found.message
+    unscrapable = discover(pod({"app": "own"}), (DiscoveryRule("mine", parse("app=own"), "web"),))
+    assert isinstance(unscrapable, Unscrapable)
+    assert unscrapable.reason == "no_port"
+    assert "rule mine: no container port is named 'web': set its number" in unscrapable.message
 
 
 def test_a_built_in_rule_always_knows_a_port_and_its_family() -> None:

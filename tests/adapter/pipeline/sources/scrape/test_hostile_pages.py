@@ -297,8 +297,8 @@ async def test_silent_pods_of_one_namespace_leave_places_for_others_and_for_expo
         hostile = [request for request in web.requests if request.line.split()[1][1:].isdigit()]
         assert len(hostile) == 2
         now = max(state.due for state in made.states.values())
-        assert made.overdue(now) == 0
-        assert made.overdue(now + 1000) >= 40
+        assert made.count_overdue(now) == 0
+        assert made.count_overdue(now + 1000) >= 40
 
 
 async def test_answering_pods_do_not_settle_a_source_without_exporters(

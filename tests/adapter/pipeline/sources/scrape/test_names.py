@@ -67,14 +67,14 @@ async def test_names_that_hang_delay_no_exporter(
     exporter.page = b"up 1\n"
     names.addresses["exporter.example"] = "127.0.0.1"
     silent = [ScrapeTarget(f"http://silent{n}.example:80/metrics") for n in range(12)]
-    target = ScrapeTarget(f"http://exporter.example:{urlsplit(exporter.url).port}/metrics")
+    answering = ScrapeTarget(f"http://exporter.example:{urlsplit(exporter.url).port}/metrics")
     async with client.connected():
-        hanging = [asyncio.ensure_future(client.fetch(each, 1 << 16)) for each in silent]
+        hanging = [asyncio.ensure_future(client.fetch(target, 1 << 16)) for target in silent]
         try:
             async with asyncio.timeout(30):
-                assert await client.fetch(target, 1 << 16) == b"up 1\n"
-            assert not any(each.done() for each in hanging)
+                assert await client.fetch(answering, 1 << 16) == b"up 1\n"
+            assert not any(task.done() for task in hanging)
         finally:
             names.release.set()
             ended = await asyncio.gather(*hanging, return_exceptions=True)
-        assert {type(each) for each in ended} == {SourceError}
+        assert {type(error) for error in ended} == {SourceError}

@@ -130,7 +130,7 @@ async def test_one_large_and_one_small_page_are_parsed_at_the_same_time() -> Non
 
     async def parse(size: int) -> None:
         nonlocal most
-        async with made.reading(size):
+        async with made.reading_lock(size):
             parsing.append(size)
             assert parsing.count(size) == 1
             most = max(most, len(parsing))

@@ -10,7 +10,7 @@ from adapter.pipeline.sources.scrape.discovery import (
     DISCOVERY_RULES,
     DiscoveryRule,
     ScrapeTargets,
-    selected,
+    select_exporters,
 )
 from adapter.pipeline.sources.scrape.selection import LINGER, RETRY, ExporterSelection, _Node
 from adapter.pipeline.sources.scrape.serverpages import ServerPages
@@ -159,7 +159,7 @@ CHARTS = exporter("charts", namespace="monitoring", mounts=True, owner=DAEMONSET
 def test_an_exporter_that_names_pods_precedes_one_that_names_none() -> None:
     cluster = Cluster(OPERATORS, CHARTS)
     assert cluster.scraped == {"charts"}
-    assert cluster.targets.contested(CHARTS.ref)
+    assert cluster.targets.is_contested(CHARTS.ref)
     cluster.targets.note_page(CHARTS.ref, names_pods=False)
     assert cluster.scraped == {"operators"}
     cluster.targets.note_page(OPERATORS.ref, names_pods=True)
@@ -303,5 +303,5 @@ def test_a_new_process_would_scrape_the_same() -> None:
     """doctor reads the pages of these pods, and not those that a tenant's labels add."""
     real = exporter("real", node="n1", mounts=True)
     forged = exporter("forged", node="n1")
-    found = selected([forged, real], DISCOVERY_RULES)
-    assert list(found) == [real.ref]
+    targets = select_exporters([forged, real], DISCOVERY_RULES)
+    assert list(targets) == [real.ref]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from adapter.pipeline.cluster.optin import opted_in
+from adapter.pipeline.cluster.optin import has_opted_in
 from adapter.pipeline.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, ScrapeTargets
 from adapter.pipeline.sources.scrape.pageaddress import Unscrapable
@@ -150,9 +150,9 @@ PORTS = {
 
 @pytest.mark.parametrize(("said", "ports"), PORTS.values(), ids=PORTS)
 def test_each_port_that_a_pod_names_has_a_page(said: str, ports: list[int]) -> None:
-    found = ServerPages().all_of(annotated(asks(port=said), TWO))
-    assert not isinstance(found, Unscrapable)
-    assert [page.url for page in found] == [f"http://10.0.0.5:{port}/metrics" for port in ports]
+    pages = ServerPages().all_of(annotated(asks(port=said), TWO))
+    assert not isinstance(pages, Unscrapable)
+    assert [page.url for page in pages] == [f"http://10.0.0.5:{port}/metrics" for port in ports]
 
 
 def test_ports_that_a_pod_no_longer_names_are_not_scraped() -> None:
@@ -160,7 +160,7 @@ def test_ports_that_a_pod_no_longer_names_are_not_scraped() -> None:
     targets = ScrapeTargets(
         DISCOVERY_RULES, lambda t: now.add(t.url), lambda t: now.remove(t.url), ServerPages()
     )
-    four, two = (annotated(asks(port=said)) for said in ("8000-8003", "8003-8004"))
+    four, two = (annotated(asks(port=ports)) for ports in ("8000-8003", "8003-8004"))
     targets.pod_changed(None, four)
     targets.pod_changed(four, two)
     assert now == {f"http://10.0.0.5:{port}/metrics" for port in (8003, 8004)}
@@ -193,17 +193,17 @@ UNSCRAPABLE = [
 def test_an_invalid_annotation_is_refused_with_a_reason(
     annotations: dict[str, str], reason: str
 ) -> None:
-    found = ServerPages().of(annotated(annotations))
-    assert isinstance(found, Unscrapable)
-    assert found.reason == reason
+    unscrapable = ServerPages().of(annotated(annotations))
+    assert isinstance(unscrapable, Unscrapable)
+    assert unscrapable.reason == reason
 
 
 @pytest.mark.parametrize("ports", [(), TWO])
 def test_a_pod_with_no_or_several_ports_must_name_one(ports: tuple[ContainerPort, ...]) -> None:
-    found = ServerPages().of(annotated(asks(), ports))
-    assert isinstance(found, Unscrapable)
-    assert found.reason == "no_port"
-    assert "gpu-metrics-adapter.io/port" in found.message
+    unscrapable = ServerPages().of(annotated(asks(), ports))
+    assert isinstance(unscrapable, Unscrapable)
+    assert unscrapable.reason == "no_port"
+    assert "gpu-metrics-adapter.io/port" in unscrapable.message
 
 
 def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
@@ -261,4 +261,4 @@ def test_every_vendors_exporter_is_found_beside_the_servers() -> None:
     [(asks(), True), (asks(scrape="TRUE"), True), (asks(scrape="no"), False), ({}, False)],
 )
 def test_only_true_opts_in(annotations: dict[str, str], *, expected: bool) -> None:
-    assert opted_in(annotated(annotations)) is expected
+    assert has_opted_in(annotated(annotations)) is expected

@@ -46,7 +46,7 @@ def source(web: Web, sink: Recorder, *paths: str, options: ScrapeOptions = OPTIO
 
 
 def state(made: ScrapeSource, url: str) -> TargetState:
-    return next(found for target, found in made.states.items() if target.url == url)
+    return next(target_state for target, target_state in made.states.items() if target.url == url)
 
 
 async def test_a_page_becomes_a_scrape_result(web: Web, sink: Recorder) -> None:
@@ -55,8 +55,8 @@ async def test_a_page_becomes_a_scrape_result(web: Web, sink: Recorder) -> None:
     made = source(web, sink)
     async with running(made.run):
         await sink.until(lambda: len(sink.results) > 0)
-        found = state(made, web.url())
-        assert (found.samples, found.last_error) == (1, "")
+        target_state = state(made, web.url())
+        assert (target_state.samples, target_state.last_error) == (1, "")
     result = sink.results[0]
     assert (result.origin, result.node, result.pod) == (web.url(), "gpu-1", None)
     row = result.samples[0]
@@ -201,9 +201,9 @@ async def test_a_closed_port_is_a_connection_failure(sink: Recorder) -> None:
     )
     async with running(made.run):
         await settled(lambda: made.failures["connect"] >= 2)
-        found = made.problem(time.time())
-    assert found is not None
-    assert "127.0.0.1:1" in found
+        problem = made.problem(time.time())
+    assert problem is not None
+    assert "127.0.0.1:1" in problem
 
 
 async def test_a_recovered_exporter_is_scraped_again(web: Web, sink: Recorder) -> None:

@@ -28,17 +28,17 @@ def no_class(facts: Facts) -> None:
 
 @fault("GMA603")
 def high_class(facts: Facts) -> None:
-    given = {"metadata": {"name": "gpu-metrics-adapter-headroom"}, "value": 1000}
-    facts.priorityclasses = Fact([read(given, SeenPriorityClass)])
+    manifest = {"metadata": {"name": "gpu-metrics-adapter-headroom"}, "value": 1000}
+    facts.priorityclasses = Fact([read(manifest, SeenPriorityClass)])
 
 
 @fault("GMA604")
 def full_quota(facts: Facts) -> None:
-    given = {
+    manifest = {
         "metadata": {"name": "small", "namespace": "gpu-metrics"},
         "status": {"hard": {"pods": "4"}, "used": {"pods": "4"}},
     }
-    facts.quotas = Fact([read(given, ResourceQuota)])
+    facts.quotas = Fact([read(manifest, ResourceQuota)])
 
 
 @fault("GMA605")

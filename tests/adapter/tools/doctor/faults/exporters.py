@@ -17,7 +17,7 @@ from tests.adapter.tools.doctor.faults.register import EXPORTER_B, KEY_B, fault,
 
 @fault("GMA101")
 def only_on_a(facts: Facts) -> None:
-    facts.pods = Fact([each for each in facts.pods.read() if each.pod.ref.name != EXPORTER_B])
+    facts.pods = Fact([pod for pod in facts.pods.read() if pod.pod.ref.name != EXPORTER_B])
 
 
 def replace_b(facts: Facts, **more: Any) -> None:

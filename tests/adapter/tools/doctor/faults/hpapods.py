@@ -52,22 +52,22 @@ UNSEEN: Final = frozenset(
 
 def facts_of(scene: Scene) -> Facts:
     """The facts of a clean cluster, and those of a situation in the place of its workloads."""
-    found, around = clean(), scene.cluster()
-    found.now = around.now
+    facts, around = clean(), scene.cluster()
+    facts.now = around.now
     inner = [row for row in around.workloads if row.kind == "ReplicaSet"]
-    found.workloads = Fact([row for row in around.workloads if row not in inner] + _moved(scene))
-    found.replicasets = Fact(inner)
-    found.pods = Fact(around.pods)
-    found.events = Fact(around.events)
-    found.node_claims = Fact(around.claims)
-    found.slices = Fact(around.slices)
-    found.hpas = Fact([read_hpa(scene.hpa)])
-    found.controller_seen = Fact(around.controller_seen)
+    facts.workloads = Fact([row for row in around.workloads if row not in inner] + _moved(scene))
+    facts.replicasets = Fact(inner)
+    facts.pods = Fact(around.pods)
+    facts.events = Fact(around.events)
+    facts.node_claims = Fact(around.claims)
+    facts.slices = Fact(around.slices)
+    facts.hpas = Fact([read_hpa(scene.hpa)])
+    facts.controller_seen = Fact(around.controller_seen)
     if around.nodes is not None:
-        found.nodes = Fact(around.nodes)
+        facts.nodes = Fact(around.nodes)
     if around.apiservices is not None:
-        found.apiservices = Fact(list(around.apiservices.values()))
-    return found
+        facts.apiservices = Fact(list(around.apiservices.values()))
+    return facts
 
 
 def _moved(scene: Scene) -> list[SeenWorkload]:

@@ -205,7 +205,7 @@ def selects_nothing(facts: Facts) -> None:
 
 @fault("GMA422")
 def without_pods(facts: Facts) -> None:
-    facts.pods = Fact([each for each in facts.pods.read() if each.pod.ref.namespace != "chat"])
+    facts.pods = Fact([other for other in facts.pods.read() if other.pod.ref.namespace != "chat"])
 
 
 @fault("GMA423")
@@ -433,8 +433,8 @@ def averagevalue_of_a_mean_in_promql(facts: Facts) -> None:
 
 @fault("GMA451")
 def replicas_in_the_manifest(facts: Facts) -> None:
-    given = {"metadata": {"name": "llm", "namespace": "chat"}, "spec": {"replicas": 1}}
-    note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(given)}
+    manifest = {"metadata": {"name": "llm", "namespace": "chat"}, "spec": {"replicas": 1}}
+    note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
     facts.workloads = Fact([workload(annotations=note)])
 
 
@@ -442,8 +442,8 @@ def _with_claim(facts: Facts, *modes: str) -> None:
     volume = {"name": "model", "persistentVolumeClaim": {"claimName": "model"}}
     facts.workloads = Fact([workload(pod={"volumes": [volume]})])
     meta = {"name": "model", "namespace": "chat"}
-    given = {"metadata": meta, "spec": {"accessModes": list(modes)}}
-    facts.volume_claims = Fact([read(given, SeenVolumeClaim)])
+    manifest = {"metadata": meta, "spec": {"accessModes": list(modes)}}
+    facts.volume_claims = Fact([read(manifest, SeenVolumeClaim)])
 
 
 @fault("GMA452")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adapter.tools.doctor.facts import Fact, Facts, SelfPage
-from adapter.tools.doctor.withoutvalue import WithoutValue
+from adapter.tools.doctor.valuelesspods import WithoutValue
 from tests.adapter.tools.doctor.clean import (
     NOW,
     own_pod,
@@ -26,14 +26,14 @@ def not_yaml(facts: Facts) -> None:
 
 
 def one_own(facts: Facts, **status: Any) -> None:
-    each = own_pod("gma-1", status=status)
-    facts.release = Fact(own_workload(pods=[each]))
+    replica = own_pod("gma-1", status=status)
+    facts.release = Fact(own_workload(pods=[replica]))
 
 
 @fault("GMA702")
 def unready(facts: Facts) -> None:
-    given = {"type": "Ready", "status": "False", "message": "containers with unready status"}
-    one_own(facts, conditions=[given])
+    condition = {"type": "Ready", "status": "False", "message": "containers with unready status"}
+    one_own(facts, conditions=[condition])
 
 
 @fault("GMA702")
@@ -94,6 +94,6 @@ def certificate_ends(facts: Facts) -> None:
 
 @fault("GMA714")
 def many_rejects(facts: Facts) -> None:
-    one = self_page("gma-1")
+    page = self_page("gma-1")
     key = ("gma_rejects_total", (("reason", "no_gpu_in_spec"),))
-    facts.self_pages = Fact([SelfPage("gma-1", {**one.samples, key: 900.0})])
+    facts.self_pages = Fact([SelfPage("gma-1", {**page.samples, key: 900.0})])

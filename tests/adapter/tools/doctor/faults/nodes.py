@@ -56,8 +56,8 @@ def foreign_name(facts: Facts) -> None:
 def budget(**spec: Any) -> SeenBudget:
     """A PodDisruptionBudget of the two pods of chat, both ready."""
     status = {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2}
-    found = {"metadata": {"name": "llm", "namespace": "chat"}, "status": status}
-    return read(found | {"spec": {"selector": {"matchLabels": LABELS}, **spec}}, SeenBudget)
+    manifest = {"metadata": {"name": "llm", "namespace": "chat"}, "status": status}
+    return read(manifest | {"spec": {"selector": {"matchLabels": LABELS}, **spec}}, SeenBudget)
 
 
 def blocked(name: str, message: str, reason: str = "DisruptionBlocked") -> SeenEvent:
@@ -92,8 +92,11 @@ def claim(kind: str, status: str, reason: str, message: str) -> SeenNodeClaim:
     """A NodeClaim with one condition, ten minutes old."""
     row = {"type": kind, "status": status, "reason": reason, "message": message}
     row["lastTransitionTime"] = "2026-03-01T11:50:00Z"
-    given = {"metadata": {"name": "gpu-x1"}, "status": {"conditions": [row], "nodeName": "gpu-a"}}
-    return read(given, SeenNodeClaim)
+    manifest = {
+        "metadata": {"name": "gpu-x1"},
+        "status": {"conditions": [row], "nodeName": "gpu-a"},
+    }
+    return read(manifest, SeenNodeClaim)
 
 
 @fault("GMA016")

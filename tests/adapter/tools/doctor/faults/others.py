@@ -111,5 +111,5 @@ def failing(outcome: str) -> Fault:
     return change
 
 
-for each in ("unreachable", "untrusted", "refused", "no_token", "invalid"):
-    fault("GMA715")(failing(each))
+for problem in ("unreachable", "untrusted", "refused", "no_token", "invalid"):
+    fault("GMA715")(failing(problem))

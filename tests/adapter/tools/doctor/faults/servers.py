@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.doctor.facts import Fact, Facts
-from adapter.tools.doctor.page import ExporterPage, Trouble, reduced
+from adapter.tools.doctor.page import ExporterPage, Trouble, reduce_page
 from tests.adapter.tools.doctor.clean import (
     container,
     own_workload,
@@ -36,8 +36,8 @@ def unknown_port(facts: Facts) -> None:
 
 def server_trouble(facts: Facts, trouble: Trouble | None, detail: str) -> None:
     facts.pods = Fact([*facts.pods.read(), server_pod(VLLM, scrape="true")])
-    found = ExporterPage("chat/vllm-1", "gpu-a", HTTP, ":8000/metrics", trouble, detail)
-    facts.server_pages = Fact({"chat/vllm-1": found})
+    page = ExporterPage("chat/vllm-1", "gpu-a", HTTP, ":8000/metrics", trouble, detail)
+    facts.server_pages = Fact({"chat/vllm-1": page})
 
 
 @fault("GMA502")
@@ -58,7 +58,7 @@ def no_queue(facts: Facts) -> None:
 def page_of(facts: Facts, image: str, body: bytes) -> None:
     facts.pods = Fact([*facts.pods.read(), server_pod(image, scrape="true")])
     blank = ExporterPage("chat/vllm-1", "gpu-a", HTTP, ":8000/metrics")
-    facts.server_pages = Fact({"chat/vllm-1": reduced(body, blank, now=facts.now)})
+    facts.server_pages = Fact({"chat/vllm-1": reduce_page(body, blank, now=facts.now)})
 
 
 PENDING = b'nv_inference_pending_request_count{model="m",version="1"} 0\n'
@@ -85,11 +85,11 @@ def turned_off(facts: Facts) -> None:
 
 @fault("GMA505")
 def one_address(facts: Facts) -> None:
-    one = server_pod(VLLM, scrape="true")
+    server = server_pod(VLLM, scrape="true")
     twin = pod(
         "vllm-2",
         containers=[container(VLLM, ports=[{"name": "http", "containerPort": 8000}])],
         annotations={"gpu-metrics-adapter.io/scrape": "true"},
-        status={"podIP": one.pod.ip, "podIPs": [{"ip": one.pod.ip}]},
+        status={"podIP": server.pod.ip, "podIPs": [{"ip": server.pod.ip}]},
     )
-    facts.pods = Fact([*facts.pods.read(), one, twin])
+    facts.pods = Fact([*facts.pods.read(), server, twin])

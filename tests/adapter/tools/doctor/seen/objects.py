@@ -79,8 +79,8 @@ def about(kind: str, of: str, name: str, target: Manifest) -> Manifest:
     """An Object metric."""
     version = "apps/v1" if kind in ("Deployment", "StatefulSet") else "v1"
     described = {"apiVersion": version, "kind": kind, "name": of}
-    found = {"describedObject": described, "metric": {"name": name}, "target": target}
-    return {"type": "Object", "object": found}
+    source = {"describedObject": described, "metric": {"name": name}, "target": target}
+    return {"type": "Object", "object": source}
 
 
 def resource(name: str, kind: str = "Resource", **more: Any) -> Manifest:

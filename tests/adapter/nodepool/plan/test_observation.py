@@ -14,10 +14,10 @@ from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.observe import PlanInput, headroom, observe
+from adapter.nodepool.plan.observation import PlanInput, headroom, observe
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.targets import by_workload, targets
+from adapter.nodepool.seen.targets import pods_by_workload, targets
 from tests.adapter.nodepool import orders
 from tests.adapter.nodepool.manifests import (
     GPU,
@@ -54,7 +54,7 @@ def world(**more: Any) -> ClusterTables:
 def look(
     seen: ClusterTables, values: Mapping[WorkloadRef, tuple[Values, ...]] = BUSY, **options: Any
 ) -> PlanInput:
-    pods_of = by_workload(seen.pods)
+    pods_of = pods_by_workload(seen.pods)
     rows = targets(seen, pods_of).targets
     ledger = options.pop("ledger", Ledger())
     return observe(seen, rows, values, pods_of, ledger, (), NOW, **options)
@@ -126,18 +126,18 @@ def test_objects_that_are_not_planned_for_are_counted(
     changed: dict[str, Any], reason: dict[str, int]
 ) -> None:
     seen = world(**changed)
-    assert targets(seen, by_workload(seen.pods)).left_out == reason
+    assert targets(seen, pods_by_workload(seen.pods)).left_out == reason
 
 
 def test_workloads_without_gpus_are_ignored() -> None:
     plain: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
     seen = world(pods=[pod("a", on="n1", spec=plain)], deployments=[deployment(1, **plain)])
-    assert targets(seen, by_workload(seen.pods)) == ((), {})
+    assert targets(seen, pods_by_workload(seen.pods)) == ((), {})
 
 
 def test_only_the_configured_namespaces_are_planned_for() -> None:
     seen = world()
-    assert targets(seen, by_workload(seen.pods), ("other",)).targets == ()
+    assert targets(seen, pods_by_workload(seen.pods), ("other",)).targets == ()
     assert look(world(jobs=[job("j")], autoscalers=[]), within=("other",)).demand == ()
 
 

@@ -45,32 +45,36 @@ class Want(NamedTuple):
     """Whether its target is scaled to 0 and only a person scales it up again."""
 
 
-def wanted(
-    hpa: ReadableHpa, seen: Observation, status: Mapping[str, Any], *, from_zero: bool = False
+def wanted_pods(
+    hpa: ReadableHpa,
+    observation: Observation,
+    status: Mapping[str, Any],
+    *,
+    from_zero: bool = False,
 ) -> Want:
     """Return the largest number of pods that one of an HPA's metrics calls for.
 
     Args:
-        seen: one entry of ``values`` for each of ``hpa.spec.metrics``.
+        observation: one entry of ``values`` for each of ``hpa.spec.metrics``.
         status: status of the HPA, for decisions by metrics that could not be read here.
         from_zero: KEDA scales the target from 0. Otherwise an HPA whose target has 0 replicas is
             switched off.
     """
     spec = hpa.spec
-    if seen.replicas == 0 and spec.min_replicas > 0 and not from_zero:
+    if observation.replicas == 0 and spec.min_replicas > 0 and not from_zero:
         return Want(0, 0.0, parked=True)
-    measured, expected = _proposals(spec, seen)
-    asked = [each.replicas for each in (*measured, *expected)]
+    measured, expected = _proposals(spec, observation)
+    counts = [proposal.replicas for proposal in (*measured, *expected)]
     # What serve expects orders its pods itself. A forecast of it would order the same rise twice.
-    loads = [each.exact for each in measured or expected]
-    if len(asked) < len(spec.metrics) or hpa.left_out:
-        ahead = max((each.replicas for each in expected), default=0)
-        decided = [pods for pods in _decided(status) if pods > ahead]
-        asked += decided
+    loads = [proposal.exact for proposal in measured or expected]
+    if len(counts) < len(spec.metrics) or hpa.left_out:
+        ahead = max((proposal.replicas for proposal in expected), default=0)
+        decided = [pods for pods in _decided_pods(status) if pods > ahead]
+        counts += decided
         loads += decided
-    if not asked:
+    if not counts:
         return Want(None, None)
-    return Want(max(*asked, spec.min_replicas), min(max(0.0, *loads), float(MAX_INT32)))
+    return Want(max(*counts, spec.min_replicas), min(max(0.0, *loads), float(MAX_INT32)))
 
 
 def tolerances(spec: HpaSpec) -> Tolerances:
@@ -78,7 +82,7 @@ def tolerances(spec: HpaSpec) -> Tolerances:
     return Tolerances.of(spec.behavior, ControllerOptions().tolerance)
 
 
-def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[Proposed], list[Proposed]]:
+def _proposals(spec: HpaSpec, observation: Observation) -> tuple[list[Proposed], list[Proposed]]:
     """Return what metrics call for: measured ones, and expected ones.
 
     Metrics that cannot be read are left out.
@@ -86,14 +90,14 @@ def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[Proposed], list[P
     measured: list[Proposed] = []
     expected: list[Proposed] = []
     rules = MetricRules(tolerances(spec), ControllerOptions(), 0.0)
-    for metric, values in zip(spec.metrics, seen.values, strict=True):
+    for metric, values in zip(spec.metrics, observation.values, strict=True):
         into = expected if _TRIGGER.sub("", metric.name) in _EXPECTED else measured
         with suppress(InvalidMetricError):
-            into.append(propose_by(metric, values, seen, spec.namespace, rules))
+            into.append(propose_by(metric, values, observation, spec.namespace, rules))
     return measured, expected
 
 
-def _decided(status: Mapping[str, Any]) -> list[int]:
+def _decided_pods(status: Mapping[str, Any]) -> list[int]:
     """Return the minimum pods that the HPA wants by its status; empty without a scale-out.
 
     Desired replicas below the current ones may be the result of a stabilization window, and do not

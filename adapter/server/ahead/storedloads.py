@@ -48,13 +48,13 @@ def merge(learner: Learner, text: str, now: float) -> str:
     Args:
         now: epoch seconds.
     """
-    learner.restore(dict(_restored(text.splitlines(), now)), now)
+    learner.restore(dict(_read_loads(text.splitlines(), now)), now)
     if not learner.loads:
         return text
-    known, left_out = dump(learner.loads)
+    merged, left_out = dump(learner.loads)
     if left_out:
         log.warning("too many loads to keep all of them", left_out=left_out)
-    return known
+    return merged
 
 
 def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> tuple[str, int]:
@@ -86,7 +86,7 @@ def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> tuple[str, int]:
     return b"\n".join(rows).decode(), len(loads) - len(rows)
 
 
-def _restored(lines: Iterable[str], now: float) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
+def _read_loads(lines: Iterable[str], now: float) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
     """Yield what the lines hold. Log and leave out lines that cannot be read."""
     for line in lines:
         try:
@@ -94,8 +94,8 @@ def _restored(lines: Iterable[str], now: float) -> Iterable[tuple[LoadKey, Workl
         except UNREADABLE as error:
             log.warning("stored load ignored", error=str(error))
             continue
-        found = decode(row.history)
-        problem = found.problem
+        decoded = decode(row.history)
+        problem = decoded.problem
         if max(row.asked, row.replica.at) > now + SETBACK:
             problem = "its times are ahead of the clock"
         if problem is not None:
@@ -106,5 +106,5 @@ def _restored(lines: Iterable[str], now: float) -> Iterable[tuple[LoadKey, Workl
         starts = StartTimes(watched=tuple(row.starts[-KEPT:]))
         yield (
             key,
-            WorkloadLoad(row.asked, history=found.history, replica=row.replica, starts=starts),
+            WorkloadLoad(row.asked, history=decoded.history, replica=row.replica, starts=starts),
         )

@@ -10,7 +10,7 @@ import pytest
 
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import REASONS, changed_object, explanation, lasting_fix
-from adapter.pipeline.attribution.unnamed import unnamed_server
+from adapter.pipeline.attribution.unnamedpods import unnamed_server
 from adapter.pipeline.cluster.pod import Owner, PodRef
 from adapter.pipeline.devices.readpages import STORED_PAGES, PageState
 from apiservice.errors import MetricNotFound
@@ -56,9 +56,9 @@ def world(pages: Pages, text: str = "", time: float = T) -> World:
 
 
 def absent(made: World, metric: str = UTIL, time: float = T) -> Absence:
-    found = made.read("llm", metric, time)
-    assert isinstance(found, Absence)
-    return found
+    absence = made.read("llm", metric, time)
+    assert isinstance(absence, Absence)
+    return absence
 
 
 IDLE = row("DCGM_FI_DEV_GPU_UTIL", 0)
@@ -117,15 +117,15 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_reason_names_what_is_wrong_on_the_node(case: str) -> None:
     pages, text, reason, detail = CASES[case]
-    found = absent(world(pages, text))
-    assert (found.reason, found.detail) == (reason, detail)
+    absence = absent(world(pages, text))
+    assert (absence.reason, absence.detail) == (reason, detail)
 
 
 def test_an_exporter_with_old_samples_is_down_with_the_error_of_its_last_read() -> None:
     made = world(Pages(page(T, "timeout")), OTHERS)
-    found = absent(made, time=T + 70)
-    assert (found.reason, found.exporter) == ("exporter_down", EXPORTER)
-    assert found.detail == "no samples from http://exporter for 70 s: timeout"
+    absence = absent(made, time=T + 70)
+    assert (absence.reason, absence.exporter) == ("exporter_down", EXPORTER)
+    assert absence.detail == "no samples from http://exporter for 70 s: timeout"
 
 
 MINE = row("DCGM_FI_DEV_GPU_UTIL", 70, "llm")
@@ -134,12 +134,12 @@ MINE = row("DCGM_FI_DEV_GPU_UTIL", 70, "llm")
 def test_an_old_value_of_an_exporter_that_fails_now_names_the_exporter_and_its_error() -> None:
     made = world(Pages(page(T, "HTTP status 500")), MINE)
     assert made.value("llm", UTIL, T + 10) == 70.0, "the last value is served until the age limit"
-    found = absent(made, time=T + 70)
-    assert (found.reason, found.exporter) == ("exporter_down", EXPORTER)
-    assert found.detail == "no samples from http://exporter for 70 s: HTTP status 500"
+    absence = absent(made, time=T + 70)
+    assert (absence.reason, absence.exporter) == ("exporter_down", EXPORTER)
+    assert absence.detail == "no samples from http://exporter for 70 s: HTTP status 500"
     of_node = made.store.snapshot.node("n1", UTIL, EVERYTHING, T + 70)
     assert isinstance(of_node, Absence)
-    assert (of_node.reason, of_node.detail) == (found.reason, found.detail)
+    assert (of_node.reason, of_node.detail) == (absence.reason, absence.detail)
 
 
 def test_an_old_value_of_a_server_that_fails_now_names_its_page_and_its_error() -> None:
@@ -147,9 +147,9 @@ def test_an_old_value_of_a_server_that_fails_now_names_its_page_and_its_error() 
     queue = 'vllm:num_requests_waiting{model_name="m",engine="0"} 3\n'
     made.scrape(queue, T, pod=PodRef("ml", "llm"), serves=True)
     assert made.value("llm", WAITING, T + 10) == 3.0
-    found = absent(made, WAITING, T + 70)
-    assert found.reason == "server_down"
-    assert found.detail == "no samples from http://e/metrics for 70 s: HTTP status 500"
+    absence = absent(made, WAITING, T + 70)
+    assert absence.reason == "server_down"
+    assert absence.detail == "no samples from http://e/metrics for 70 s: HTTP status 500"
 
 
 def test_the_reason_of_an_old_value_changes_with_the_next_read() -> None:
@@ -164,18 +164,18 @@ def test_the_reason_of_an_old_value_changes_with_the_next_read() -> None:
 
 def test_an_exporter_that_refuses_after_it_answered_is_not_restarted() -> None:
     made = world(Pages(refusing(T, "HTTP status 401")), OTHERS)
-    found = absent(made, time=T + 70)
-    assert (found.reason, found.exporter) == ("exporter_refuses", EXPORTER)
+    absence = absent(made, time=T + 70)
+    assert (absence.reason, absence.exporter) == ("exporter_refuses", EXPORTER)
     owned = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
-    said = explanation(found, make_pod("llm"), {EXPORTER: owned}.get)
-    assert "delete pod" not in said.hint + said.then
-    assert "HTTP status 401" in said.message
+    why = explanation(absence, make_pod("llm"), {EXPORTER: owned}.get)
+    assert "delete pod" not in why.hint + why.then
+    assert "HTTP status 401" in why.message
 
 
 def test_pods_of_another_namespace_are_not_named() -> None:
     foreign = OTHERS.replace('namespace="ml"', 'namespace="secret"')
-    found = absent(world(Pages(page()), foreign))
-    assert found.detail == "samples name GPU-0 for a pod of another namespace"
+    absence = absent(world(Pages(page()), foreign))
+    assert absence.detail == "samples name GPU-0 for a pod of another namespace"
 
 
 def test_a_long_list_of_devices_is_counted() -> None:
@@ -202,10 +202,10 @@ def test_the_reason_names_what_is_wrong_with_the_server_page(case: str) -> None:
 
 def test_with_a_store_the_advice_is_about_the_scrape_job() -> None:
     pod = make_pod("llm", annotations={"gpu-metrics-adapter.io/scrape": "true"})
-    for found in (make_pod("llm"), pod):
-        absence = unnamed_server(found, STORED_PAGES, T, lambda url: False)
+    for server in (make_pod("llm"), pod):
+        absence = unnamed_server(server, STORED_PAGES, T, lambda url: False)
         assert absence.reason == "server_not_in_store"
-        hint = explanation(absence, found, lambda _: None).hint
+        hint = explanation(absence, server, lambda _: None).hint
         assert "labels pod and namespace" in hint
         assert "kubectl" not in hint
 
@@ -241,16 +241,16 @@ def test_a_name_cannot_run_a_command_in_a_hint() -> None:
     owner = Owner("apps/v1", "DaemonSet", "dcgm; touch /tmp/evil")
     exporter = make_pod("dcgm-1", namespace="gpu", owner=owner)
     absence = Absence("exporter_names_no_pod", exporter=EXPORTER)
-    found = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get)
-    fix = lasting_fix(found.reason, changed_object(found.changes))
+    why = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get)
+    fix = lasting_fix(why.reason, changed_object(why.changes))
     assert fix is not None
     assert " 'daemonset/dcgm; touch /tmp/evil' " in fix.command
 
 
 def test_the_error_of_another_page_on_the_node_is_not_the_exporters() -> None:
     other = PageState("http://amd/metrics", PodRef("gpu", "amd-1"), T, "connection refused")
-    found = absent(world(Pages(other, page()), OTHERS), time=T + 70)
-    assert found.detail == "no samples from http://exporter for 70 s"
+    absence = absent(world(Pages(other, page()), OTHERS), time=T + 70)
+    assert absence.detail == "no samples from http://exporter for 70 s"
 
 
 def test_the_variables_of_dcgm_exporter_are_not_set_for_another_exporter() -> None:
@@ -265,9 +265,9 @@ def test_an_exporter_that_is_down_is_restarted_if_its_log_shows_no_cause() -> No
     owner = Owner("apps/v1", "DaemonSet", "dcgm")
     absence = Absence("exporter_down", exporter=EXPORTER)
     owned = make_pod("dcgm-1", namespace="gpu", owner=owner)
-    found = explanation(absence, make_pod("llm"), {EXPORTER: owned}.get)
-    assert found.hint == "kubectl -n gpu logs dcgm-1 --tail=20"
-    assert found.then == "kubectl -n gpu delete pod dcgm-1"
+    why = explanation(absence, make_pod("llm"), {EXPORTER: owned}.get)
+    assert why.hint == "kubectl -n gpu logs dcgm-1 --tail=20"
+    assert why.then == "kubectl -n gpu delete pod dcgm-1"
     # Nothing creates a bare pod again.
     bare = make_pod("dcgm-1", namespace="gpu")
     assert explanation(absence, make_pod("llm"), {EXPORTER: bare}.get).then == ""
@@ -278,8 +278,8 @@ def test_a_server_opts_in_in_the_pod_template_of_its_workload() -> None:
     labels = {"pod-template-hash": "7f9"}
     absence = Absence("server_not_scraped")
     pod = make_pod("llm-7f9-x", owner=owner, labels=labels)
-    found = explanation(absence, pod, lambda _: None)
-    fix = lasting_fix(found.reason, changed_object(found.changes))
+    why = explanation(absence, pod, lambda _: None)
+    fix = lasting_fix(why.reason, changed_object(why.changes))
     assert fix is not None
     words = shlex.split(fix.command)
     assert words[:6] == ["kubectl", "-n", "ml", "patch", "deployment/llm", "--type=merge"]

@@ -12,7 +12,7 @@ from adapter.tools.doctor.release import helm_test
 Row = tuple[SeenPod, ExporterPage]
 
 
-def troubled(
+def troubled_pages(
     facts: Facts, pods: Sequence[SeenPod], pages: Mapping[str, ExporterPage], *kinds: Trouble
 ) -> Iterator[Row]:
     """Yield the pages with one of these troubles.
@@ -20,27 +20,29 @@ def troubled(
     Raises:
         UnreadError: in the end, if pages were not read: nothing is known of them.
     """
-    found = [(each, page) for each in pods if (page := pages.get(each.key)) is not None]
-    yield from ((each, page) for each, page in found if page.trouble in kinds)
-    unread = [page for _, page in found if page.trouble is Trouble.UNREAD]
+    rows = [(pod, page) for pod in pods if (page := pages.get(pod.key)) is not None]
+    yield from ((pod, page) for pod, page in rows if page.trouble in kinds)
+    unread = [page for _, page in rows if page.trouble is Trouble.UNREAD]
     if unread:
-        raise unforwarded(facts, unread, len(found))
+        raise unread_pages_error(facts, unread, len(rows))
 
 
-def usable(facts: Facts, pods: Sequence[SeenPod], pages: Mapping[str, ExporterPage]) -> list[Row]:
+def usable_pages(
+    facts: Facts, pods: Sequence[SeenPod], pages: Mapping[str, ExporterPage]
+) -> list[Row]:
     """Return the pages without trouble.
 
     Raises:
         UnreadError: no page was read, and there are some.
     """
-    found = [(each, page) for each in pods if (page := pages.get(each.key)) is not None]
-    unread = [page for _, page in found if page.trouble is Trouble.UNREAD]
-    if unread and len(unread) == len(found):
-        raise unforwarded(facts, unread, len(found))
-    return [(each, page) for each, page in found if page.trouble is None]
+    rows = [(pod, page) for pod in pods if (page := pages.get(pod.key)) is not None]
+    unread = [page for _, page in rows if page.trouble is Trouble.UNREAD]
+    if unread and len(unread) == len(rows):
+        raise unread_pages_error(facts, unread, len(rows))
+    return [(pod, page) for pod, page in rows if page.trouble is None]
 
 
-def unforwarded(facts: Facts, pages: Sequence[ExporterPage], of: int) -> UnreadError:
+def unread_pages_error(facts: Facts, pages: Sequence[ExporterPage], of: int) -> UnreadError:
     """Return why pages were not read, and the command that reads them from inside the cluster."""
     first = pages[0]
     text = f"{len(pages)} of {of} pages were not read, such as pod {first.pod}: {first.detail}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapter.pipeline.cluster.changes import ChangedObject, set_values
-from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.managers import Manager, Way
 from adapter.pipeline.cluster.podobjects import Container, SeenPod
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
@@ -16,15 +16,15 @@ from adapter.tools.doctor.release import Release
 _HASH = "pod-template-hash"
 
 
-def workload_of(facts: Facts, each: SeenPod) -> ChangedObject | None:
+def workload_of(facts: Facts, pod: SeenPod) -> ChangedObject | None:
     """Return the workload whose template makes a pod: the Deployment of a ReplicaSet, or the pod's
     controller; None for a pod without one.
     """
-    by, namespace = each.pod.owner, each.pod.ref.namespace
+    by, namespace = pod.pod.owner, pod.pod.ref.namespace
     if by is None:
         return None
     kind, name = by.kind, by.name
-    suffix = f"-{each.pod.labels.get(_HASH, '')}"
+    suffix = f"-{pod.pod.labels.get(_HASH, '')}"
     if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
         kind, name = "Deployment", name.removesuffix(suffix)
     of = workload(facts, kind, namespace, name)
@@ -37,13 +37,13 @@ def workload(facts: Facts, kind: str, namespace: str, name: str) -> ChangedObjec
     if kind == "DaemonSet":
         for daemonset in facts.daemonsets.value or () if facts.daemonsets.known else ():
             if (daemonset.namespace, daemonset.name) == (namespace, name):
-                return _managed(facts, of, daemonset.manager, daemonset.pod.spec.containers)
-        return _unread(of, facts.daemonsets)
-    for each in facts.workloads.value or () if facts.workloads.known else ():
-        if (each.kind, each.metadata.namespace, each.metadata.name) == of[:3]:
-            containers = each.spec.template.spec.containers
-            return _managed(facts, of, each.metadata.manager, containers)
-    return _unread(of, facts.workloads) if kind in ("Deployment", "StatefulSet") else of
+                return _add_manager(facts, of, daemonset.manager, daemonset.pod.spec.containers)
+        return _mark_unread(of, facts.daemonsets)
+    for candidate in facts.workloads.value or () if facts.workloads.known else ():
+        if (candidate.kind, candidate.metadata.namespace, candidate.metadata.name) == of[:3]:
+            containers = candidate.spec.template.spec.containers
+            return _add_manager(facts, of, candidate.metadata.manager, containers)
+    return _mark_unread(of, facts.workloads) if kind in ("Deployment", "StatefulSet") else of
 
 
 def own_values(release: Release, values: Mapping[str, str], command: str) -> Fix:
@@ -52,29 +52,31 @@ def own_values(release: Release, values: Mapping[str, str], command: str) -> Fix
     Args:
         command: what does the same to an installation that nothing writes again.
     """
-    return lasting(own(release.workload), set_values(values)._replace(command=command))
+    return make_lasting(
+        changed_workload(release.workload), set_values(values)._replace(command=command)
+    )
 
 
-def own(found: SeenWorkload) -> ChangedObject:
+def changed_workload(seen_workload: SeenWorkload) -> ChangedObject:
     """Return a workload that was read as an object to change."""
-    meta = found.metadata
-    return ChangedObject(found.kind, meta.namespace, meta.name, meta.manager)
+    meta = seen_workload.metadata
+    return ChangedObject(seen_workload.kind, meta.namespace, meta.name, meta.manager)
 
 
-def _unread(of: ChangedObject, fact: Fact[Any]) -> ChangedObject:
+def _mark_unread(of: ChangedObject, fact: Fact[Any]) -> ChangedObject:
     """Nobody knows what manages an object that the caller may not read."""
     if fact.known:
         return of
     return of._replace(manager=Manager(of.kubectl("get", "-o yaml"), Way.UNKNOWN))
 
 
-def _managed(
+def _add_manager(
     facts: Facts, of: ChangedObject, manager: Manager | None, containers: Sequence[Container]
 ) -> ChangedObject:
     env: list[Mapping[str, Any]] = [
         # A variable from elsewhere has no value here, and cannot be written again.
-        {"name": each.name, "value": each.value} if each.value else {"name": each.name}
-        for each in (containers[0].env if containers else ())
+        {"name": row.name, "value": row.value} if row.value else {"name": row.name}
+        for row in (containers[0].env if containers else ())
     ]
     of = of._replace(manager=manager, env=env)
     if manager is None or manager.kind != "ClusterPolicy" or not facts.policies.known:
@@ -82,6 +84,6 @@ def _managed(
     for policy in facts.policies.value or ():
         if policy.name == manager.name or not manager.name:
             owner = {"spec": policy.spec}
-            named = manager._replace(name=policy.name)
-            return of._replace(manager=named, owner=owner, above=policy.manager)
+            named_manager = manager._replace(name=policy.name)
+            return of._replace(manager=named_manager, owner=owner, above=policy.manager)
     return of

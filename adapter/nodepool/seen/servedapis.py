@@ -63,17 +63,17 @@ async def discover(call: ApiCall) -> ServedApis:
         for version in groups.get(BUFFER_GROUP, [])
         if "capacitybuffers" in await _resources(call, f"/apis/{BUFFER_GROUP}/{version}")
     ]
-    buffers = _first(BUFFER_VERSIONS, served)
+    buffers = _first_served(BUFFER_VERSIONS, served)
     return ServedApis(
         buffers=buffers,
         newer="" if buffers else " and ".join(served),
         karpenter="v1" in groups.get(karpenter.GROUP, []),
-        custom_metrics=_first(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
-        claims=_first(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),
+        custom_metrics=_first_served(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
+        claims=_first_served(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),
     )
 
 
-def _first(wanted: Sequence[str], served: Sequence[str]) -> str:
+def _first_served(wanted: Sequence[str], served: Sequence[str]) -> str:
     return next((version for version in wanted if version in served), "")
 
 

@@ -10,6 +10,6 @@ DELEGATED: Final = "x-metrics-delegated"
 _NAME: Final = DELEGATED.encode()
 
 
-def delegated(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def is_delegated(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Return whether a server that delegates sent the request."""
     return any(name == _NAME for name, _ in headers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from apiservice.wire.accept import Form, accepted
+from apiservice.wire.accept import Form, accepted_forms
 
 Json = dict[str, Any]
 GROUP: Final = "apidiscovery.k8s.io"
@@ -20,7 +20,7 @@ _NO_KIND: Final = {"group": "", "version": "", "kind": ""}
 
 def wants_aggregated(accept: bytes) -> Form | None:
     """Return the version of aggregated discovery that a client prefers over plain JSON."""
-    forms = accepted(accept)
+    forms = accepted_forms(accept)
     first = next((form for form in forms if form in (*_FORMS, Form())), None)
     return first if first in _FORMS else None
 
@@ -30,7 +30,9 @@ def media_type(form: Form) -> str:
     return f"application/json;g={form.group};v={form.version};as={form.kind}"
 
 
-def aggregated(form: Form, groups: Iterable[tuple[str, Iterable[tuple[str, list[Json]]]]]) -> Json:
+def aggregated_document(
+    form: Form, groups: Iterable[tuple[str, Iterable[tuple[str, list[Json]]]]]
+) -> Json:
     """Return the document.
 
     Args:
@@ -56,19 +58,19 @@ def aggregated(form: Form, groups: Iterable[tuple[str, Iterable[tuple[str, list[
 
 def _resources(group: str, version: str, resources: list[Json]) -> list[Json]:
     """Return the entries; a metric such as ``pods/gpu_utilization`` is a subresource of pods."""
-    found: dict[str, Json] = {}
+    entries: dict[str, Json] = {}
     for resource in resources:
         name, _, below = resource["name"].partition("/")
         kind = {"group": group, "version": version, "kind": resource["kind"]}
         if not below:
-            found[name] = _entry(resource, name) | _own(resource, kind)
+            entries[name] = _entry(resource, name) | _own(resource, kind)
             continue
         # An entry without a kind is not a resource of its own.
-        entry = found.setdefault(name, _entry(resource, name))
+        entry = entries.setdefault(name, _entry(resource, name))
         entry.setdefault("subresources", []).append(
             {"subresource": below, "responseKind": kind, "verbs": resource["verbs"]}
         )
-    return list(found.values())
+    return list(entries.values())
 
 
 def _entry(resource: Json, name: str) -> Json:

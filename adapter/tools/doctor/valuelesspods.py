@@ -46,9 +46,9 @@ class _GpuPod(msgspec.Struct):
 
 def read_without_value(given: Mapping[str, Any]) -> WithoutValue:
     """Read a ``gpupod`` of the view API; raises ValidationError if it has no shape of one."""
-    found = msgspec.convert(given, _GpuPod)
-    why = found.reason or _Why()
-    key = f"{found.metadata.namespace}/{found.metadata.name}"
+    gpu_pod = msgspec.convert(given, _GpuPod)
+    why = gpu_pod.reason or _Why()
+    key = f"{gpu_pod.metadata.namespace}/{gpu_pod.metadata.name}"
     return WithoutValue(
         key, *map(_line, (why.reason, why.message, why.hint, why.then, why.changes))
     )

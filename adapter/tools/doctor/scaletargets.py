@@ -14,8 +14,8 @@ from adapter.tools.doctor.facts import Facts, Hpa
 def target_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
     """Return what an HPA or a ScaledObject scales, if it was read; raises UnreadError."""
     facts.workloads.read()
-    known = facts.once(_workloads, facts.workloads)
-    return known.get((scaler.kind, scaler.namespace, scaler.target))
+    workloads = facts.once(_workloads, facts.workloads)
+    return workloads.get((scaler.kind, scaler.namespace, scaler.target))
 
 
 def _workloads(facts: Facts) -> Mapping[tuple[str, str, str], SeenWorkload]:

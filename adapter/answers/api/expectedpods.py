@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from adapter.pipeline.catalog.metric import Metric, Scope
-from adapter.pipeline.cluster.optin import opted_in
-from adapter.pipeline.cluster.placeholder import working
+from adapter.pipeline.cluster.optin import has_opted_in
+from adapter.pipeline.cluster.placeholder import working_pods
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.cluster.podgroups import family_of
 from apiservice.runtime.steps import Steps, parts
@@ -35,19 +35,19 @@ class ServedPods(Protocol):
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
 
 
-def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Steps[Sequence[Pod]]:
+def expected_pods(pods: Sequence[Pod], metric: Metric, served: ServedPods) -> Steps[Sequence[Pod]]:
     """Return the pods that should have a value of ``metric``, running or not.
 
     Placeholder pods are left out unless there are no others: they have no work.
     """
-    pods = working(pods)
+    pods = working_pods(pods)
     if metric.scope is Scope.DEVICE:
-        return (yield from _holding(pods, seen))
-    known: set[PodRef] = set()
+        return (yield from _gpu_pods(pods, served))
+    refs: set[PodRef] = set()
     families: set[object] = set()
     for some in parts(pods, _STEP):
-        serving = [pod for pod in some if seen.serves(pod.ref) or opted_in(pod)]
-        known.update(pod.ref for pod in serving)
+        serving = [pod for pod in some if served.serves(pod.ref) or has_opted_in(pod)]
+        refs.update(pod.ref for pod in serving)
         families.update(map(family_of, serving))
         yield
     staying: list[Pod] = []
@@ -55,13 +55,13 @@ def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Step
         staying += [
             pod
             for pod in some
-            if not pod.deleting and (pod.ref in known or family_of(pod) in families)
+            if not pod.deleting and (pod.ref in refs or family_of(pod) in families)
         ]
         yield
     return staying
 
 
-def _holding(pods: Sequence[Pod], seen: ServedPods) -> Steps[Sequence[Pod]]:
+def _gpu_pods(pods: Sequence[Pod], served: ServedPods) -> Steps[Sequence[Pod]]:
     holding: list[Pod] = []
     unsure: list[Pod] = []
     families: set[object] = set()
@@ -71,7 +71,7 @@ def _holding(pods: Sequence[Pod], seen: ServedPods) -> Steps[Sequence[Pod]]:
                 holding.append(pod)
             elif pod.may_hold_gpu:
                 unsure.append(pod)
-                if seen.holds(pod):
+                if served.holds(pod):
                     families.add(family_of(pod))
         yield
     holding += [pod for pod in unsure if family_of(pod) in families]

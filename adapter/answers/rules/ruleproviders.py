@@ -27,7 +27,7 @@ _SHOWN: Final = 20
 """Names in a line of the log."""
 
 
-class CustomBeside:
+class CustomWithRules:
     """Implements :class:`apiservice.provider.CustomMetricsProvider` with two providers.
 
     Args:
@@ -94,7 +94,7 @@ class CustomBeside:
         return self._first if mine else self._rules
 
 
-class ExternalBeside:
+class ExternalWithRules:
     """Implements :class:`apiservice.provider.ExternalMetricsProvider` with two providers.
 
     Args:

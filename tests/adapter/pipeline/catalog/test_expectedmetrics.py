@@ -6,7 +6,7 @@ import pytest
 
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.divisible import divisible
-from adapter.pipeline.catalog.expected import SUFFIX
+from adapter.pipeline.catalog.expectedmetrics import SUFFIX
 from adapter.pipeline.catalog.metric import LoadDirection, Scope
 
 CATALOG = Catalog()
@@ -43,7 +43,7 @@ def test_an_expected_metric_is_not_a_load_to_expect_more_of() -> None:
 
 
 def test_a_catalogue_of_measured_metrics_has_all_others() -> None:
-    measured = CATALOG.measured()
+    measured = CATALOG.without_expected()
     assert CATALOG.metrics.keys() - measured.metrics.keys() == CATALOG.expected.keys()
     assert not measured.expected
     assert not measured.extended(list(measured.fields.values())[:1], ()).expected

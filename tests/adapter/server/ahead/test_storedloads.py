@@ -19,7 +19,7 @@ from adapter.nodepool.model.history import EMPTY
 from adapter.pipeline.cluster.workload import DEPLOYMENTS
 from adapter.server.ahead.expectation import Expectation
 from adapter.server.ahead.learner import Learner
-from adapter.server.ahead.stored import dump, merge
+from adapter.server.ahead.storedloads import dump, merge
 from adapter.server.ahead.workloadload import LoadKey, Present, WorkloadLoad
 from apiservice.runtime.steps import at_once
 from tests.adapter.server.ahead.service import EXPECTED, MONDAY, Service
@@ -117,8 +117,8 @@ def test_the_text_is_bounded_and_keeps_what_was_asked_about_last(
         key._replace(name=f"w{number}"): replace(learned.load, asked=learned.now - number)
         for number in reversed(range(10))
     }
-    one = len(dump({key: learned.load})[0])
-    monkeypatch.setattr("adapter.server.ahead.stored._BYTES", 3 * one + 10)
+    length = len(dump({key: learned.load})[0])
+    monkeypatch.setattr("adapter.server.ahead.storedloads._BYTES", 3 * length + 10)
     text, left_out = dump(loads)
     assert [json.loads(line)["name"] for line in text.splitlines()] == ["w0", "w1", "w2"]
     assert left_out == 7
@@ -130,8 +130,8 @@ def test_a_namespace_with_many_workloads_takes_no_room_of_another(
     (key,) = learned.learner.loads
     many = {key._replace(name=f"w{number}"): learned.load for number in range(10)}
     few = {key._replace(namespace="few"): replace(learned.load, asked=learned.now - 3000)}
-    one = len(dump(few)[0])
-    monkeypatch.setattr("adapter.server.ahead.stored._BYTES", 3 * one + 10)
+    length = len(dump(few)[0])
+    monkeypatch.setattr("adapter.server.ahead.storedloads._BYTES", 3 * length + 10)
     learned.learner.loads = many | few
     with structlog.testing.capture_logs() as logs:
         text = merge(learned.learner, "", learned.now)

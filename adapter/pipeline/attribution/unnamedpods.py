@@ -12,7 +12,7 @@ from typing import Final
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.catalog.neuron import NAMES_NO_POD_OF
 from adapter.pipeline.cluster.gpuresources import vendor_of
-from adapter.pipeline.cluster.optin import opted_in
+from adapter.pipeline.cluster.optin import has_opted_in
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.readpages import PageState, ReadPages
 from adapter.pipeline.devices.series import DeviceSeries
@@ -92,15 +92,17 @@ def unnamed_on_node(
         return unreported_node(pod.node, read, now)
     newest = max(exporters, key=lambda exporter: exporter.received)
     if now - newest.received >= oldest:
-        own = next((page for page in read if page.error and _is_of(page, newest)), None)
-        silence = _silence(newest.origin, now - newest.received, own.error if own else "")
-        reason = EXPORTER_REFUSES if own and own.refused else EXPORTER_DOWN
+        page = next((page for page in read if page.error and _is_of(page, newest)), None)
+        silence = _silence(newest.origin, now - newest.received, page.error if page else "")
+        reason = EXPORTER_REFUSES if page and page.refused else EXPORTER_DOWN
         return Absence(reason, silence, exporter=newest.pod)
     all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
-    return _of_others(pod, all_series, newest)
+    return _unnamed_beside_others(pod, all_series, newest)
 
 
-def _of_others(pod: Pod, all_series: Sequence[DeviceSeries], newest: ExporterState) -> Absence:
+def _unnamed_beside_others(
+    pod: Pod, all_series: Sequence[DeviceSeries], newest: ExporterState
+) -> Absence:
     """Return why the exporters that answer name other pods, or none."""
     if all(series.assignment is None for series in all_series):
         return Absence(NAMES_NO_POD, newest.origin, exporter=newest.pod)
@@ -112,7 +114,7 @@ def _of_others(pod: Pod, all_series: Sequence[DeviceSeries], newest: ExporterSta
     return Absence(NOT_NAMED, newest.origin, exporter=newest.pod)
 
 
-def never_named(pod: Pod) -> Absence | None:
+def unnameable_pod(pod: Pod) -> Absence | None:
     """Return why no exporter of the node can name the pod; None if one should."""
     if _in_virtual_machine(pod):
         return Absence(IN_VM)
@@ -148,7 +150,7 @@ def unnamed_server(
         return Absence(SERVER_NOT_STORED)
     read = pages.of_pod(pod.ref)
     if not read:
-        return Absence(SERVER_UNSCRAPABLE if opted_in(pod) else SERVER_NOT_SCRAPED)
+        return Absence(SERVER_UNSCRAPABLE if has_opted_in(pod) else SERVER_NOT_SCRAPED)
     worst = next((page for page in read if page.error), read[0])
     if worst.unknown:
         return Absence(SERVER_UNKNOWN, f"{worst.url} answers: {worst.error}")
@@ -190,7 +192,7 @@ def failing_exporter(
         exporter = exporters.get(origin)
         if exporter is None:
             continue
-        page = next((each for each in read if each.error and _is_of(each, exporter)), None)
+        page = next((page for page in read if page.error and _is_of(page, exporter)), None)
         if page is not None:
             reason = EXPORTER_REFUSES if page.refused else EXPORTER_DOWN
             silence = _silence(exporter.origin, now - exporter.received, page.error)
@@ -247,9 +249,9 @@ def _holders(all_series: Iterable[DeviceSeries]) -> Mapping[str, set[PodRef]]:
     holders: dict[str, set[PodRef]] = {}
     for series in all_series:
         if not series.superseded and not series.cut:
-            named = holders.setdefault(series.device.id, set())
+            pods = holders.setdefault(series.device.id, set())
             if series.assignment is not None:
-                named.add(series.assignment.pod)
+                pods.add(series.assignment.pod)
     return holders
 
 

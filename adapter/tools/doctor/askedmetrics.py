@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.hpa import quantity
 from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
-from adapter.pipeline.attribution.serieslabels import parsed
+from adapter.pipeline.attribution.serieslabels import parse_selector
 from adapter.pipeline.catalog.metric import Combine
 from adapter.pipeline.catalog.promise import SLO_RATIO
-from adapter.pipeline.catalog.promqltext import aggregated
+from adapter.pipeline.catalog.promqltext import parse_aggregate
 from adapter.pipeline.catalog.targetfit import (
     AGGREGATE,
     AskedTarget,
@@ -37,7 +37,7 @@ from adapter.pipeline.cluster.workload import workloads
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
-from adapter.tools.doctor.scaled import pods_of, workload_of
+from adapter.tools.doctor.scaletargets import pods_of, workload_of
 from adapter.tools.doctor.servedmetrics import KnownMetric
 from apiservice.labels.selector import Selector, SelectorError, parse
 
@@ -70,65 +70,71 @@ def targets(facts: Facts) -> Iterator[SeenTarget]:
     names = servedmetrics.metrics(facts.settings)
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
-            known = names.get(metric.name)
-            if known is not None and metric.type in OURS and not hpa.owner:
-                yield _of_hpa(facts, hpa, metric, known)
+            known_metric = names.get(metric.name)
+            if known_metric is not None and metric.type in OURS and not hpa.owner:
+                yield _of_hpa(facts, hpa, metric, known_metric)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         for trigger in scaled.triggers:
-            if (found := _of_trigger(facts, scaled, trigger, names)) is not None:
-                yield found
+            if (target := _of_trigger(facts, scaled, trigger, names)) is not None:
+                yield target
 
 
-def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> SeenTarget:
-    asked = AskedTarget(
+def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known_metric: KnownMetric) -> SeenTarget:
+    target = AskedTarget(
         metric.name,
-        known.unit,
-        known.load,
-        form_of(metric.type, known.over_pods, aggregate_of(metric.selector)),
+        known_metric.unit,
+        known_metric.load,
+        form_of(metric.type, known_metric.over_pods, aggregate_of(metric.selector)),
         metric.target_type or ("AverageValue" if metric.average is not None else "Value"),
         metric.target,
-        known.high,
-        _own(facts, hpa, metric),
+        known_metric.high,
+        _selects_own(facts, hpa, metric),
         on_mig(facts, hpa),
-        known.scope,
+        known_metric.scope,
         _selects(facts, hpa),
         bool(aggregate_of(metric.selector)),
     )
     goal = "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
     return SeenTarget(
-        hpa.subject, asked, metric.type == "Pods", goal, lambda found: _hpa_fix(hpa, metric, found)
+        hpa.subject,
+        target,
+        metric.type == "Pods",
+        goal,
+        lambda misfit: _hpa_fix(hpa, metric, misfit),
     )
 
 
-def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str | Fix]:
-    at = f"{metric.at}.{metric.key}"
+def _hpa_fix(hpa: Hpa, metric: HpaMetric, misfit: Misfit) -> tuple[str, str | Fix]:
+    path = f"{metric.at}.{metric.key}"
     value: Any
-    if found.aggregate:
-        value = selector_with(metric.selector, found.aggregate)
-        words = f"set {at}.metric.selector to {json.dumps(value)}"
-        return words, "" if hpa.origin else change_hpa(hpa.manifest, f"{at}.metric.selector", value)
-    if found.words:
-        return found.words, "" if hpa.origin else edit_hpa(hpa.manifest, found.words)
-    if found.type:
-        field = found.type[:1].lower() + found.type[1:]
-        value = {"type": found.type, field: f"{metric.target:f}"}
-        words = f'set {at}.target to {{type: {found.type}, {field}: "{metric.target:f}"}}'
-        words += _per_replica(found)
-        at = f"{at}.target"
+    if misfit.aggregate:
+        value = selector_with(metric.selector, misfit.aggregate)
+        words = f"set {path}.metric.selector to {json.dumps(value)}"
+        return words, "" if hpa.origin else change_hpa(
+            hpa.manifest, f"{path}.metric.selector", value
+        )
+    if misfit.words:
+        return misfit.words, "" if hpa.origin else edit_hpa(hpa.manifest, misfit.words)
+    if misfit.type:
+        field = misfit.type[:1].lower() + misfit.type[1:]
+        value = {"type": misfit.type, field: f"{metric.target:f}"}
+        words = f'set {path}.target to {{type: {misfit.type}, {field}: "{metric.target:f}"}}'
+        words += _per_replica(misfit)
+        path = f"{path}.target"
     else:
-        at = f"{at}.target.{'averageValue' if metric.average is not None else 'value'}"
-        value, words = found.number, _number_words(at, found)
-    return words, "" if hpa.origin else change_hpa(hpa.manifest, at, value)
+        path = f"{path}.target.{'averageValue' if metric.average is not None else 'value'}"
+        value, words = misfit.number, _number_words(path, misfit)
+    return words, "" if hpa.origin else change_hpa(hpa.manifest, path, value)
 
 
-def _number_words(at: str, found: Misfit) -> str:
-    if found.kind is MisfitKind.RANGE:
-        return f'set {at} to a number that the metric exceeds, such as "{found.number}"'
-    return f'set {at} to "{found.number}"'
+def _number_words(at: str, misfit: Misfit) -> str:
+    if misfit.kind is MisfitKind.RANGE:
+        return f'set {at} to a number that the metric exceeds, such as "{misfit.number}"'
+    return f'set {at} to "{misfit.number}"'
 
 
-def _per_replica(found: Misfit) -> str:
-    if found.kind is not MisfitKind.SUM:
+def _per_replica(misfit: Misfit) -> str:
+    if misfit.kind is not MisfitKind.SUM:
         return ""
     return "; the number is then for each replica, so check it"
 
@@ -146,55 +152,55 @@ def _of_trigger(
     name, form, key = trigger.metadata.get("metric", ""), "", "target"
     if trigger.ours:
         form = form_of("External", Combine.MEAN, trigger.metadata.get(AGGREGATE, ""))
-    elif simple := aggregated(trigger.query):
+    elif simple := parse_aggregate(trigger.query):
         (form, name), key = simple, "threshold"
-    known = names.get(name) if trigger.ours or trigger.query else None
-    if known is None:
+    metric = names.get(name) if trigger.ours or trigger.query else None
+    if metric is None:
         return None
     try:
         number = quantity.parse(trigger.metadata.get(key, ""))
     except ValueError:
         number = None
-    own = (
-        _own_of_trigger(facts, scaled, trigger)
+    is_own = (
+        _trigger_selects_own(facts, scaled, trigger)
         if trigger.ours
         else selector_is_own(name, None, (scaled.kind, scaled.target), None)
     )
-    asked = AskedTarget(
-        *(name, known.unit, known.load, form, trigger.metric_type, number, known.high, own),
+    target = AskedTarget(
+        *(name, metric.unit, metric.load, form, trigger.metric_type, number, metric.high, is_own),
         on_mig=on_mig(facts, scaled),
         selects=_selects(facts, scaled),
     )
     return SeenTarget(
         scaled.subject,
-        asked,
+        target,
         averaged=not form,
         goal="its maximum" if scaled.high is None else f"maxReplicaCount {scaled.high}",
-        fix=lambda found: _trigger_fix(scaled, trigger, key, found),
+        fix=lambda misfit: _trigger_fix(scaled, trigger, key, misfit),
     )
 
 
 def _trigger_fix(
-    scaled: SeenScaledObject, trigger: SeenTrigger, key: str, found: Misfit
+    scaled: SeenScaledObject, trigger: SeenTrigger, key: str, misfit: Misfit
 ) -> tuple[str, str | Fix]:
-    at = trigger.path
-    if found.words:
-        return found.words, scaled.edit
-    if found.type:
-        at = f"{at}.metricType"
-        words = f"set {at} to {found.type}{_per_replica(found)}"
-        return words, scaled.patch(at, found.type)
-    at = f"{at}.metadata.{key}"
-    return _number_words(at, found), scaled.patch(at, found.number)
+    path = trigger.path
+    if misfit.words:
+        return misfit.words, scaled.edit
+    if misfit.type:
+        path = f"{path}.metricType"
+        words = f"set {path} to {misfit.type}{_per_replica(misfit)}"
+        return words, scaled.patch(path, misfit.type)
+    path = f"{path}.metadata.{key}"
+    return _number_words(path, misfit), scaled.patch(path, misfit.number)
 
 
-def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
+def _selects_own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
     target = (hpa.kind, hpa.target)
     if metric.type == "Pods":
         return True
     if metric.type == "Object":
         return object_is_own(metric.name, metric.described, target)
-    selector = parsed(metric.selector)
+    selector = parse_selector(metric.selector)
     return selector_is_own(metric.name, selector, target, _labels(facts, hpa))
 
 
@@ -205,10 +211,12 @@ def needs_pods(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool:
     if metric.type != "External":
         return True
     # Without a selector, other pods of the namespace may have a value.
-    return bool(metric.selector) and _own(facts, hpa, metric) is True
+    return bool(metric.selector) and _selects_own(facts, hpa, metric) is True
 
 
-def _own_of_trigger(facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger) -> bool | None:
+def _trigger_selects_own(
+    facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger
+) -> bool | None:
     if not trigger.metadata.get("podSelector"):
         return True
     metric, target = trigger.metadata.get("metric", ""), (scaled.kind, scaled.target)
@@ -226,7 +234,7 @@ def on_mig(facts: Facts, scaler: Hpa | SeenScaledObject) -> bool:
         return True
     if not (facts.nodes.known and facts.pods.known):
         return False
-    cut = facts.once(_cut, facts.nodes)
+    cut = facts.once(_cut_nodes, facts.nodes)
     return bool(cut) and any(pod.pod.node in cut for pod in pods_of(facts, workload))
 
 
@@ -241,15 +249,15 @@ def _selects(facts: Facts, scaler: Hpa | SeenScaledObject) -> Selects:
 def _sizes(facts: Facts) -> Mapping[tuple[str, str, str], int]:
     """Return kind, namespace and name of what scales groups -> the pods of each group."""
     sizes = dict(facts.group_sizes.value or {}) if facts.group_sizes.known else {}
-    for seen in facts.pods.read() if facts.pods.known else ():
-        size = stated_size(seen.pod.annotations)
-        for above in workloads(seen.pod) if size is not None else ():
-            _, kind = workload_kind(above.resource, seen.pod)
-            sizes[kind, seen.pod.namespace, above.name] = size or 0
+    for pod in facts.pods.read() if facts.pods.known else ():
+        size = stated_size(pod.pod.annotations)
+        for above in workloads(pod.pod) if size is not None else ():
+            _, kind = workload_kind(above.resource, pod.pod)
+            sizes[kind, pod.pod.namespace, above.name] = size or 0
     return sizes
 
 
-def _cut(facts: Facts) -> Set[str]:
+def _cut_nodes(facts: Facts) -> Set[str]:
     """Return the nodes of which each GPU is cut: strategy ``single`` offers instances as GPUs."""
     return {
         node.name
@@ -283,19 +291,19 @@ def selectors(facts: Facts) -> Iterator[SeenSelector]:
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
             stated = metric.selector or metric.name == SLO_RATIO
-            selector = parsed(metric.selector or {}) if stated else None
+            selector = parse_selector(metric.selector or {}) if stated else None
             if selector is not None and metric.type in OURS and metric.name in names:
-                at = f"{metric.at}.{metric.key}.metric.selector"
+                path = f"{metric.at}.{metric.key}.metric.selector"
                 edit = "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
-                yield SeenSelector(hpa.subject, metric.name, at, selector, metric.type, edit)
+                yield SeenSelector(hpa.subject, metric.name, path, selector, metric.type, edit)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         for trigger in scaled.ours:
             try:
                 selector = parse(trigger.metadata.get("metricSelector", ""))
             except SelectorError:
                 continue  # GMA426
-            at = f"{trigger.path}.metadata.metricSelector"
+            path = f"{trigger.path}.metadata.metricSelector"
             name = trigger.metadata.get("metric", "")
             if name == SLO_RATIO:
                 continue  # GMA426 has its promise
-            yield SeenSelector(scaled.subject, name, at, selector, "Object", scaled.edit)
+            yield SeenSelector(scaled.subject, name, path, selector, "Object", scaled.edit)

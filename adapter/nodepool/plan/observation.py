@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from adapter.hpa import Observation, Values
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
+from adapter.nodepool.learn.pace import NEW, ceiling, follow, replicas_after_next_sync
 from adapter.nodepool.model.capacity import Capacity, Headroom
 from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY, DemandHistory
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.plan.pools import pools, with_pods
-from adapter.nodepool.plan.want import tolerances, wanted
+from adapter.nodepool.plan.wantedpods import tolerances, wanted_pods
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.pods import PodInfo
@@ -100,7 +100,7 @@ def observe(
     targets: Sequence[ScaleTarget],
     values: Mapping[WorkloadRef, tuple[Values, ...]],
     pods_of: PodsOf,
-    known: Ledger,
+    ledger: Ledger,
     pool_labels: Sequence[str],
     now: float,
     *,
@@ -120,13 +120,13 @@ def observe(
     demand = [
         row
         for target in targets
-        for row in _scaled(target, values.get(target.workload), pool_of, known, now)
+        for row in _workload_demand(target, values.get(target.workload), pool_of, ledger, now)
     ]
     left_out: Counter[str] = Counter()
     if jobs:
-        demand += _queues(cluster, pods_of, pool_of, known, left_out, within, now)
-    found = (*cluster.buffers, *cluster.placeholders)
-    left_out["headroom_foreign"] = sum(bool(row.problem) for row in found)
+        demand += _queues(cluster, pods_of, pool_of, ledger, left_out, within, now)
+    objects = (*cluster.buffers, *cluster.placeholders)
+    left_out["headroom_foreign"] = sum(bool(row.problem) for row in objects)
     nodes = with_pods(cluster.nodes, cluster.pods, pool_labels, now)
     capacity = Capacity(
         nodes=nodes,
@@ -135,20 +135,20 @@ def observe(
             nodes,
             cluster.autoscaler.groups if cluster.autoscaler else (),
             cluster.node_pools,
-            known.boots,
+            ledger.boots,
             pool_labels,
             now,
         ),
-        headroom=headroom(found),
-        gpu_hours_spent=known.gpu_hours,
+        headroom=headroom(objects),
+        gpu_hours_spent=ledger.gpu_hours,
     )
     return PlanInput(tuple(demand), capacity, +left_out)
 
 
-def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
+def headroom(objects: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
     """Return the existing headroom. While the method changes, two objects are one headroom."""
     most: dict[tuple[str, str], HeadroomObject] = {}
-    for row in found:
+    for row in objects:
         if row.shape is None:
             continue
         place = (row.serves, key(row.shape))
@@ -161,27 +161,27 @@ def headroom(found: Iterable[HeadroomObject]) -> tuple[Headroom, ...]:
     )
 
 
-def _scaled(
+def _workload_demand(
     target: ScaleTarget,
     values: tuple[Values, ...] | None,
     pool_of: Mapping[str, str],
-    known: Ledger,
+    ledger: Ledger,
     now: float,
 ) -> Iterator[Demand]:
     """Yield the demand of a workload, of one that groups pods for each shape of a group."""
     count, load, parked = None, None, False
     if values is not None:
-        seen = Observation(
+        observation = Observation(
             replicas=target.replicas,
             pods=target.states(),
             values=values,
             status_replicas=target.status_replicas,
         )
         scaler = target.autoscaler
-        want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
+        want = wanted_pods(target.readable, observation, scaler.status, from_zero=scaler.from_zero)
         count, load, parked = want
     spec = target.readable.spec
-    pace = follow(known.paces.get(target.workload, NEW), target.replicas, count, now)
+    pace = follow(ledger.paces.get(target.workload, NEW), target.replicas, count, now)
     whole = Demand(
         workload=target.workload,
         shape=target.shape,
@@ -194,10 +194,10 @@ def _scaled(
         floor=target.autoscaler.floor or 0,
         parked=parked,
         asked=target.replicas,
-        coming=after_next_sync(spec, pace, target.replicas, count, now),
+        coming=replicas_after_next_sync(spec, pace, target.replicas, count, now),
     )
     for place, (shape, number) in enumerate(target.group or ((target.shape, 1),)):
-        part = _times(whole, shape, number)
+        part = _multiply_demand(whole, shape, number)
         pods = target.pods
         if target.group:
             pods = tuple(pod for pod in pods if key(pod.shape) == key(shape))
@@ -209,18 +209,18 @@ def _scaled(
                 workload=target.workload._replace(name=name),
                 about=f"{whole.name} ({number} more pods of a group)",
             )
-        there = _there(pods, pool_of)
+        counts = _count_pods(pods, pool_of)
         yield replace(
             part,
-            bound=there.bound,
-            pending=there.pending,
-            pools=there.pools,
-            history=known.histories.get(part.workload, EMPTY),
-            known_at=known.known_at.get(part.workload) if count is None else now,
+            bound=counts.bound,
+            pending=counts.pending,
+            pools=counts.pools,
+            history=ledger.histories.get(part.workload, EMPTY),
+            known_at=ledger.known_at.get(part.workload) if count is None else now,
         )
 
 
-def _times(whole: Demand, shape: Shape, number: int) -> Demand:
+def _multiply_demand(whole: Demand, shape: Shape, number: int) -> Demand:
     """Return a demand in replicas as one in pods, ``number`` of a shape in each replica."""
 
     def pods(replicas: int | None) -> int | None:
@@ -243,14 +243,14 @@ def _queues(
     cluster: ClusterTables,
     pods_of: PodsOf,
     pool_of: Mapping[str, str],
-    known: Ledger,
+    ledger: Ledger,
     left_out: Counter[str],
     within: Collection[str],
     now: float,
 ) -> Iterable[Demand]:
     """Return the queues of Jobs, with empty queues of earlier rounds, which may fill again."""
     classes = priorities(cluster)
-    rows = [JobPods(space, shape, 0, 0, 0) for (space, _), shape in known.queues.items()]
+    rows = [JobPods(space, shape, 0, 0, 0) for (space, _), shape in ledger.queues.items()]
     for job in cluster.jobs:
         if gpus(with_claims(job.shape, job.namespace, cluster)) == 0 or (
             within and job.namespace not in within
@@ -260,22 +260,22 @@ def _queues(
         pods = pods_of(job.namespace, Workload(JOBS, job.name))
         shape = pods[0].shape if pods else with_priority(job.shape, job.priority_class, classes)
         shape = with_claims(shape, job.namespace, cluster)
-        there = _there(pods, pool_of)
-        if not job.left and not there.bound + there.pending:
+        counts = _count_pods(pods, pool_of)
+        if not job.left and not counts.bound + counts.pending:
             # It has ended or is suspended: only active Jobs define a queue.
             continue
-        rows.append(JobPods(job.namespace, shape, job.left, *there, name=job.name))
-    return queues(rows, known.histories, now)
+        rows.append(JobPods(job.namespace, shape, job.left, *counts, name=job.name))
+    return queues(rows, ledger.histories, now)
 
 
-class _There(NamedTuple):
+class _PodCounts(NamedTuple):
     bound: int
     pending: int
     pools: Mapping[str, int]
 
 
-def _there(pods: Sequence[PodInfo], pool_of: Mapping[str, str]) -> _There:
+def _count_pods(pods: Sequence[PodInfo], pool_of: Mapping[str, str]) -> _PodCounts:
     living = [pod for pod in pods if not pod.deleting]
     bound = [pod.node for pod in living if pod.node]
     on = Counter(pool_of[node] for node in bound if node in pool_of)
-    return _There(len(bound), len(living) - len(bound), on)
+    return _PodCounts(len(bound), len(living) - len(bound), on)

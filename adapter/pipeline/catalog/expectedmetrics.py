@@ -21,7 +21,7 @@ SUFFIX: Final = "_expected"
 _LINEAR: Final = frozenset((Combine.MEAN, Combine.SUM))
 
 
-def expected(neutral: Iterable[Metric], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+def expected_metrics(neutral: Iterable[Metric], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     """Return API name -> metric, for each neutral metric that a load can be forecast of.
 
     Args:
