@@ -49,7 +49,7 @@ def page() -> str:
         *wrapped(
             f"""
             A *mean* is taken over `values.window`, {window:g} s by default; the answer states the
-            window. A *last* value is the newest value. A *rate* is the increase of a counter per
+            window. A *last* value is the newest. A *rate* is the increase of a counter per
             second over the window, from at least two samples.
 
             The last column of a table says how a metric combines the values of a pod's devices, and
@@ -66,7 +66,7 @@ def page() -> str:
         *wrapped(
             """
             `gpu_utilization_imbalance` is the utilization of the busiest device minus that of the
-            least busy device, in percentage points. It is 0 for one device.
+            least busy device, in percentage points.
 
             `gpu_utilization_of_request` divides the utilization by the share of a device that the
             pod's spec requests: `nvidia.com/gpucores`, one of a node's replicas, or a whole device.
@@ -77,7 +77,7 @@ def page() -> str:
         "",
         *wrapped(
             """
-            These metrics describe the pod that serves the page. The pod does not need a GPU.
+            These metrics describe the pod that serves the page, which needs no GPU.
             Metrics with `gateway` in the name describe a program in front of the servers, such as
             an endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
             """

@@ -10,11 +10,11 @@ from docs.paragraphs import wrapped
 
 _INTRODUCTION = """
 A pod without a value is left out of an answer. It never counts as 0. The reason is one of the words
-below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get
+below, with cause and fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get
 gpupods` (WHY-NOT), the message of a request for one pod, of an external metric or of KEDA, the log
 of `serve`, and the label `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
 
-The tools print the commands with the names for the capital letters here. A command that changes an
+The tools print the commands with the real names. A command that changes an
 object is for one that nothing manages ([where a fix
 lasts](troubleshooting.md#where-a-fix-lasts)). The log of an exporter, its restart, and a pod's
 state:

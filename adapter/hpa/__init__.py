@@ -14,7 +14,8 @@ Metrics of every type are covered: Pods, Object, External, Resource and Containe
 from adapter.hpa.behavior import Recommendation, ScaleEvent
 from adapter.hpa.conditions import Condition
 from adapter.hpa.decision import Decision, HpaState, decide
-from adapter.hpa.manifest import ManifestError, from_manifest
+from adapter.hpa.manifest import from_manifest
+from adapter.hpa.manifestfields import ManifestError
 from adapter.hpa.observation import (
     Missing,
     Observation,

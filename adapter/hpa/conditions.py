@@ -53,7 +53,7 @@ def selector_text(metric: MetricSpec) -> str:
     labels = metric.selector.get("matchLabels") or {}
     pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
     rows = "".join(
-        f"LabelSelectorRequirement{{Key:{row['key']},Operator:{row['operator']},"
+        f"LabelSelectorRequirement{{Key:{row.get('key', '')},Operator:{row.get('operator', '')},"
         f"Values:[{' '.join(row.get('values') or ())}],}},"
         for row in metric.selector.get("matchExpressions") or ()
     )

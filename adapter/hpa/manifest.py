@@ -1,18 +1,30 @@
 """Parsing of an autoscaling/v2 manifest into an HPA's spec, with defaults and checks.
 
-The checks are the API server's (``pkg/apis/autoscaling/validation/validation.go``) as far as they
-matter to a decision. Messages name the key and the fix.
+The checks are those of the API server (``pkg/apis/autoscaling/validation/validation.go`` and
+``v2/defaults.go`` of k8s.io/kubernetes v1.37.2), and those of the controller for a target that it
+cannot use. Only a selector that is none is left to the controller: it refuses that one metric
+(``metav1.LabelSelectorAsSelector``), and decides by the others. Messages name the key and the fix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final
 
-from adapter.hpa import quantity
+from adapter.hpa.manifestfields import (
+    ManifestError,
+    read_choice,
+    read_integer,
+    read_mapping,
+    read_name,
+    read_path_segment,
+    read_positive_milli,
+    read_quantity,
+    show_value,
+    wrong_value,
+)
 from adapter.hpa.spec import (
+    DEFAULT_CPU,
     DEFAULT_SCALE_DOWN,
     DEFAULT_SCALE_UP,
     Behavior,
@@ -26,17 +38,20 @@ from adapter.hpa.spec import (
     ScalingPolicy,
     Select,
     TargetKind,
+    compared_kind,
     source_key,
 )
+from apiservice.labels.manifest import without_null
+from apiservice.labels.requirement import check_key, check_value, is_dns_label, is_dns_subdomain
 
-E = TypeVar("E", bound=StrEnum)
+MAX_WINDOW: Final = 3600
+MAX_PERIOD: Final = 1800
+_CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+"""Resources without a domain that a container can have (``pkg/apis/core/helper/helpers.go``)."""
 
-MAX_WINDOW = 3600
-MAX_PERIOD = 1800
 
-
-class ManifestError(ValueError):
-    """The manifest is not an HPA that this module can decide for; the text names the key."""
+_SLASH: Final = "; metrics of Google Cloud Monitoring have | for it"
+"""GoogleCloudPlatform/k8s-stackdriver, ``custom-metrics-stackdriver-adapter``."""
 
 
 def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
@@ -50,21 +65,19 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
         raise ManifestError(
             f"apiVersion {version!r}, kind {kind!r}: give an autoscaling/v2 HorizontalPodAutoscaler"
         )
-    meta = _mapping(manifest, "metadata", "") if manifest.get("metadata") else {}
-    spec = _mapping(manifest, "spec", "")
-    high = _integer(spec, "maxReplicas", "spec", low=1)
-    low = _integer(spec, "minReplicas", "spec", low=0, default=1)
+    meta = _metadata(manifest)
+    spec = read_mapping(manifest, "spec", "")
+    high = read_integer(spec, "maxReplicas", "spec", low=1)
+    low = read_integer(spec, "minReplicas", "spec", low=0, default=1)
     if low > high:
         raise ManifestError(
             f"spec.maxReplicas {high} is less than spec.minReplicas {low}: raise it"
         )
-    rows = spec.get("metrics")
-    if not isinstance(rows, list) or not rows:
-        raise ManifestError(
-            "spec.metrics is empty: name at least one metric "
-            "(without one, the API server would scale on CPU)"
-        )
+    rows = [] if spec.get("metrics") is None else spec["metrics"]
+    if not isinstance(rows, list):
+        raise ManifestError("spec.metrics is not a list: give one metric or more")
     metrics = tuple(_metric(row, f"spec.metrics[{i}]") for i, row in enumerate(rows))
+    metrics = metrics or (DEFAULT_CPU,)
     beyond = (MetricKind.OBJECT, MetricKind.EXTERNAL)
     if low == 0 and not any(metric.kind in beyond for metric in metrics):
         raise ManifestError(
@@ -76,76 +89,135 @@ def from_manifest(manifest: Mapping[str, Any]) -> HpaSpec:
         metrics=metrics,
         min_replicas=low,
         behavior=_behavior(spec.get("behavior")),
-        target=_read_object(spec, "scaleTargetRef", "spec") if "scaleTargetRef" in spec else None,
+        target=_target_object(spec),
         name=str(meta.get("name") or ""),
         namespace=str(meta.get("namespace") or "default"),
     )
 
 
+def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``metadata``; empty without one, as in a template."""
+    if manifest.get("metadata") is None:
+        return {}
+    meta = read_mapping(manifest, "metadata", "")
+    name = meta.get("name")
+    if name is not None and not (isinstance(name, str) and is_dns_subdomain(name)):
+        raise wrong_value("metadata.name", name, "use lower case letters, digits, '-' and '.' only")
+    labels = {} if meta.get("labels") is None else read_mapping(meta, "labels", "metadata")
+    for key, value in ((key, without_null(value)) for key, value in labels.items()):
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise wrong_value(f"metadata.labels.{key}", value, "put it in quotes")
+        if fault := check_key(key) or check_value(value):
+            raise wrong_value(f"metadata.labels.{key}", value, fault)
+    return meta
+
+
 def _metric(row: Any, at: str) -> MetricSpec:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type and pods, object or external")
-    kind = _choice(MetricKind, row.get("type"), f"{at}.type")
+    kind = read_choice(MetricKind, row.get("type"), f"{at}.type")
     key = source_key(kind)
-    source = _mapping(row, key, at)
+    source = read_mapping(row, key, at)
+    others = [other for other in map(source_key, MetricKind) if other != key]
+    if second := next((other for other in others if row.get(other) is not None), ""):
+        raise ManifestError(f"{at} has {key} and {second}: keep one, or make it two metrics")
     at = f"{at}.{key}"
     if kind.of_resources:
         return _resource(kind, source, at)
-    metric = _mapping(source, "metric", at)
-    if not metric.get("name") or not isinstance(metric["name"], str):
-        raise ManifestError(f"{at}.metric.name is missing: name the metric")
-    selector = metric.get("selector")
+    metric = read_mapping(source, "metric", at)
     return MetricSpec(
         kind=kind,
-        name=metric["name"],
-        target=_target(kind, _mapping(source, "target", at), f"{at}.target"),
-        selector=None if selector is None else _mapping(metric, "selector", f"{at}.metric"),
+        name=read_path_segment(metric, "name", f"{at}.metric", "name the metric", _SLASH),
+        target=_target(kind, read_mapping(source, "target", at), f"{at}.target"),
+        selector=_selector(metric, f"{at}.metric"),
         described=_read_object(source, "describedObject", at)
         if kind is MetricKind.OBJECT
         else None,
     )
 
 
+def _selector(metric: Mapping[str, Any], at: str) -> Mapping[str, Any] | None:
+    """Return a selector with the types of a LabelSelector; what it means is not checked."""
+    if metric.get("selector") is None:
+        return None
+    selector, at = read_mapping(metric, "selector", at), f"{at}.selector"
+    labels: Any = {}
+    if selector.get("matchLabels") is not None:
+        labels = read_mapping(selector, "matchLabels", at)
+    rows = [] if selector.get("matchExpressions") is None else selector["matchExpressions"]
+    if not isinstance(rows, list):
+        raise ManifestError(f"{at}.matchExpressions is not a list: give one expression or more")
+    texts = {f"matchLabels.{key}": without_null(value) for key, value in labels.items()}
+    for index, row in enumerate(rows):
+        path = f"matchExpressions[{index}]"
+        if not isinstance(row, Mapping) or not isinstance(row.get("values") or [], list):
+            raise ManifestError(f"{at}.{path} is not an expression: give key, operator and values")
+        texts |= {f"{path}.{part}": row.get(part, "") for part in ("key", "operator")}
+        texts |= {f"{path}.values[{i}]": value for i, value in enumerate(row.get("values") or [])}
+    for path, text in texts.items():
+        if not isinstance(text, str):
+            why = "which is not a string: put it in quotes"
+            raise ManifestError(f"{at}.{path} is {show_value(text)}, {why}")
+    return selector
+
+
 def _resource(kind: MetricKind, source: Mapping[str, Any], at: str) -> MetricSpec:
     """Choose like the controller: ``averageValue`` goes before ``averageUtilization``."""
-    name, container = source.get("name"), source.get("container")
-    if not name or not isinstance(name, str):
-        raise ManifestError(f"{at}.name is missing: name the resource, such as cpu")
-    if kind is MetricKind.CONTAINER and (not container or not isinstance(container, str)):
-        raise ManifestError(f"{at}.container is missing: name the container")
-    target, at = _mapping(source, "target", at), f"{at}.target"
-    if target.get("averageValue") is not None:
-        milli = quantity.to_milli(_quantity(target["averageValue"], f"{at}.averageValue"))
-        if milli <= 0:
-            raise ManifestError(f"{at}.averageValue is {milli}m: give a quantity above 0")
+    name, container = read_name(source, "name", at, "name the resource, such as cpu"), ""
+    if kind is MetricKind.CONTAINER:
+        _check_container_resource(name, at)
+        container = read_name(source, "container", at, "name the container")
+        if not is_dns_label(container):
+            raise wrong_value(f"{at}.container", container, "give the name of a container")
+    target, at = read_mapping(source, "target", at), f"{at}.target"
+    average, percent = _check_target(target, at), target.get("averageUtilization")
+    if average is not None and percent is not None:
+        raise ManifestError(f"{at} sets averageUtilization and averageValue: keep one")
+    if average is not None:
+        milli = read_positive_milli(average, f"{at}.averageValue")
         chosen = MetricTarget(TargetKind.AVERAGE_VALUE, milli)
     else:
-        percent = _integer(target, "averageUtilization", at, low=1)
-        chosen = MetricTarget(TargetKind.UTILIZATION, percent * 1000)
-    only = str(container) if kind is MetricKind.CONTAINER else ""
-    return MetricSpec(kind=kind, name=name, target=chosen, container=only)
+        chosen = MetricTarget(
+            TargetKind.UTILIZATION, read_integer(target, "averageUtilization", at, low=1) * 1000
+        )
+    return MetricSpec(kind=kind, name=name, target=chosen, container=container)
+
+
+def _check_container_resource(name: str, at: str) -> None:
+    """Raise ManifestError for a resource that a container cannot have."""
+    standard = name in _CONTAINER_RESOURCES or name.startswith("hugepages-")
+    if check_key(name) is not None or not (standard or "/" in name):
+        raise wrong_value(f"{at}.name", name, "containers have no such resource")
+
+
+def _check_target(target: Mapping[str, Any], at: str) -> Any:
+    """Raise ManifestError unless the type and every number of a target are valid.
+
+    Returns:
+        ``averageValue``; None without one.
+    """
+    read_choice(TargetKind, target.get("type"), f"{at}.type")
+    for key in ("value", "averageValue"):
+        if target.get(key) is not None:
+            read_positive_milli(target[key], f"{at}.{key}")
+    if target.get("averageUtilization") is not None:
+        read_integer(target, "averageUtilization", at, low=1)
+    return target.get("averageValue")
 
 
 def _target(metric: MetricKind, target: Mapping[str, Any], at: str) -> MetricTarget:
-    """Choose like the controller: Object by ``type``, Pods and External by the key that is set."""
-    value, average = target.get("value"), target.get("averageValue")
-    kind = _choice(TargetKind, target.get("type"), f"{at}.type")
+    """Choose like the controller: :func:`adapter.hpa.spec.compared_kind`."""
+    average = _check_target(target, at)
+    if metric is MetricKind.EXTERNAL and target.get("value") is not None and average is not None:
+        raise ManifestError(f"{at} sets value and averageValue: keep one")
+    kind = compared_kind(metric, target["type"], averaged=average is not None)
+    if kind is TargetKind.VALUE and target.get("value") is None and target["type"] != kind:
+        kind = TargetKind.AVERAGE_VALUE
     if kind is TargetKind.UTILIZATION:
         raise ManifestError(f"{at}.type is Utilization: use AverageValue, or Value")
-    if metric is MetricKind.EXTERNAL and value is not None and average is not None:
-        raise ManifestError(f"{at} sets value and averageValue: keep one")
-    if metric is MetricKind.PODS:
-        kind = TargetKind.AVERAGE_VALUE
-    elif metric is MetricKind.EXTERNAL:
-        kind = TargetKind.VALUE if average is None else TargetKind.AVERAGE_VALUE
-    key = "value" if kind is TargetKind.VALUE else "averageValue"
-    chosen = value if kind is TargetKind.VALUE else average
-    if chosen is None:
-        raise ManifestError(f"{at}.{key} is missing: give a quantity above 0")
-    milli = quantity.to_milli(_quantity(chosen, f"{at}.{key}"))
-    if milli <= 0:
-        raise ManifestError(f"{at}.{key} is {chosen}: give a quantity above 0")
-    return MetricTarget(kind, milli)
+    if target.get(kind.key) is None:
+        raise ManifestError(f"{at}.{kind.key} is missing: give a quantity above 0, and type {kind}")
+    return MetricTarget(kind, read_positive_milli(target[kind.key], f"{at}.{kind.key}"))
 
 
 def _behavior(behavior: Any) -> Behavior | None:
@@ -162,7 +234,7 @@ def _behavior(behavior: Any) -> Behavior | None:
 def _rules(behavior: Mapping[str, Any], key: str, default: Rules) -> Rules:
     if behavior.get(key) is None:
         return default
-    rules, at = _mapping(behavior, key, "spec.behavior"), f"spec.behavior.{key}"
+    rules, at = read_mapping(behavior, key, "spec.behavior"), f"spec.behavior.{key}"
     policies = default.policies
     if rules.get("policies") is not None:
         if not isinstance(rules["policies"], list) or not rules["policies"]:
@@ -172,15 +244,17 @@ def _rules(behavior: Mapping[str, Any], key: str, default: Rules) -> Rules:
         )
     window, tolerance = default.window, default.tolerance
     if rules.get("stabilizationWindowSeconds") is not None:
-        window = _integer(rules, "stabilizationWindowSeconds", at, low=0, high=MAX_WINDOW)
+        window = read_integer(rules, "stabilizationWindowSeconds", at, low=0, high=MAX_WINDOW)
     if rules.get("tolerance") is not None:
-        tolerance = float(_quantity(rules["tolerance"], f"{at}.tolerance"))
+        tolerance = float(read_quantity(rules["tolerance"], f"{at}.tolerance"))
         if tolerance < 0:
             raise ManifestError(f"{at}.tolerance is negative: give 0 or more, such as 50m")
     select = rules.get("selectPolicy")
     return Rules(
         policies=policies,
-        select=default.select if select is None else _choice(Select, select, f"{at}.selectPolicy"),
+        select=default.select
+        if select is None
+        else read_choice(Select, select, f"{at}.selectPolicy"),
         window=window,
         tolerance=tolerance,
     )
@@ -190,59 +264,28 @@ def _policy(row: Any, at: str) -> ScalingPolicy:
     if not isinstance(row, Mapping):
         raise ManifestError(f"{at} is not a mapping: give type, value and periodSeconds")
     return ScalingPolicy(
-        _choice(PolicyKind, row.get("type"), f"{at}.type"),
-        _integer(row, "value", at, low=1),
-        _integer(row, "periodSeconds", at, low=1, high=MAX_PERIOD),
+        read_choice(PolicyKind, row.get("type"), f"{at}.type"),
+        read_integer(row, "value", at, low=1),
+        read_integer(row, "periodSeconds", at, low=1, high=MAX_PERIOD),
     )
 
 
+def _target_object(spec: Mapping[str, Any]) -> DescribedObject:
+    """Return the scale target. Only kinds of the core API have a version without a group; the
+    controller finds no other kind there."""
+    target = _read_object(spec, "scaleTargetRef", "spec")
+    group, slash, _ = target.api_version.partition("/")
+    if not (group and slash) and target.kind != "ReplicationController":
+        example = "apps/v1" if target.kind in ("Deployment", "StatefulSet") else "GROUP/VERSION"
+        advice = f"give the API group of {target.kind} too, as in {example}"
+        raise wrong_value("spec.scaleTargetRef.apiVersion", target.api_version, advice)
+    return target
+
+
 def _read_object(parent: Mapping[str, Any], key: str, at: str) -> DescribedObject:
-    row = _mapping(parent, key, at)
-    for part in ("kind", "name"):
-        if not isinstance(row.get(part), str) or not row[part]:
-            raise ManifestError(f"{at}.{key}.{part} is missing: name the object")
-    return DescribedObject(row["kind"], row["name"], str(row.get("apiVersion") or ""))
-
-
-def _mapping(parent: Mapping[str, Any], key: str, at: str) -> Mapping[str, Any]:
-    path = f"{at}.{key}".lstrip(".")
-    value = parent.get(key)
-    if value is None:
-        raise ManifestError(f"{path} is missing: add it")
-    if not isinstance(value, Mapping):
-        raise ManifestError(f"{path} is not a mapping: see the autoscaling/v2 reference")
-    return value
-
-
-def _integer(
-    parent: Mapping[str, Any],
-    key: str,
-    at: str,
-    *,
-    low: int,
-    high: int = 2**31 - 1,
-    default: int | None = None,
-) -> int:
-    value = parent.get(key)
-    if value is None and default is not None:
-        return default
-    if value is None:
-        raise ManifestError(f"{at}.{key} is missing: give a whole number of {low} or more")
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ManifestError(f"{at}.{key} is {value!r}: give a whole number from {low} to {high}")
-    return value
-
-
-def _choice(kind: type[E], value: Any, at: str) -> E:
-    try:
-        return kind(value)
-    except ValueError:
-        allowed = ", ".join(kind)
-        raise ManifestError(f"{at} is {value!r}: use one of {allowed}") from None
-
-
-def _quantity(value: Any, at: str) -> Decimal:
-    try:
-        return quantity.parse(value)
-    except ValueError:
-        raise ManifestError(f"{at} is {value!r}: give a quantity such as 70, 500m or 2Gi") from None
+    row, at = read_mapping(parent, key, at), f"{at}.{key}"
+    kind, name = (read_path_segment(row, part, at, "name the object") for part in ("kind", "name"))
+    version = row.get("apiVersion") or ""
+    if not isinstance(version, str) or version.count("/") > 1:
+        raise wrong_value(f"{at}.apiVersion", version, "give a version such as apps/v1")
+    return DescribedObject(kind, name, version)

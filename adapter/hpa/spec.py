@@ -40,6 +40,28 @@ class TargetKind(StrEnum):
     UTILIZATION = "Utilization"
     """Percent of the pods' requests; of Resource and ContainerResource metrics."""
 
+    @property
+    def key(self) -> str:
+        """The field of a target that has the number."""
+        return "averageUtilization" if self is TargetKind.UTILIZATION else source_key(self)
+
+
+def compared_kind(metric: MetricKind, stated: str, *, averaged: bool) -> TargetKind:
+    """Return the kind of target that the controller compares a metric with (``horizontal.go``).
+
+    It goes by ``target.type`` for an Object metric only, and else by the fields that are set.
+
+    Args:
+        metric: the kind of the metric.
+        stated: ``target.type``, which has to be valid for an Object metric.
+        averaged: whether ``averageValue`` is set.
+    """
+    if metric is MetricKind.OBJECT:
+        return TargetKind(stated)
+    if metric is MetricKind.PODS or averaged:
+        return TargetKind.AVERAGE_VALUE
+    return TargetKind.UTILIZATION if metric.of_resources else TargetKind.VALUE
+
 
 class PolicyKind(StrEnum):
     """``behavior.scale*.policies[].type``."""
@@ -87,6 +109,10 @@ class MetricSpec:
     """Set for Object metrics only."""
     container: str = ""
     """Set for ContainerResource metrics only."""
+
+
+DEFAULT_CPU = MetricSpec(MetricKind.RESOURCE, "cpu", MetricTarget(TargetKind.UTILIZATION, 80_000))
+"""The metric that the API server gives an HPA without metrics."""
 
 
 class ScalingPolicy(NamedTuple):

@@ -36,9 +36,20 @@ def _check_prefix(prefix: str) -> str | None:
         return "prefix part must be non-empty"
     if len(prefix) > _PREFIX_LENGTH:
         return f"prefix part must be no more than {_PREFIX_LENGTH} bytes"
-    if all(_DNS_LABEL.fullmatch(label) for label in prefix.split(".")):
+    if is_dns_subdomain(prefix):
         return None
     return "prefix part must be a lowercase RFC 1123 subdomain such as 'example.com'"
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """Return whether a text is a lowercase RFC 1123 subdomain, such as the name of an object."""
+    labels = text.split(".")
+    return len(text) <= _PREFIX_LENGTH and all(map(_DNS_LABEL.fullmatch, labels))
+
+
+def is_dns_label(text: str) -> bool:
+    """Return whether a text is a lowercase RFC 1123 label, such as the name of a container."""
+    return len(text) <= _NAME_LENGTH and _DNS_LABEL.fullmatch(text) is not None
 
 
 def check_value(value: str) -> str | None:

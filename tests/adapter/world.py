@@ -20,6 +20,7 @@ from adapter.pipeline.cluster.nodes import Node, Nodes
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodFields, PodRef
 from adapter.pipeline.cluster.services import Service, Services
 from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.exposition.limits import EXPORTER, SERVER
 from adapter.pipeline.exposition.page import parse
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.pipeline.store.store import Store
@@ -144,7 +145,9 @@ class World:
         pod: tuple[str, str] | None = None,
         serves: bool = False,
     ) -> None:
-        read = parse(page.encode(), time=time, wanted=self.store.demand.of(pod[0] if pod else ""))
+        wanted = self.store.demand.of(pod[0] if pod else "")
+        limits = SERVER if serves else EXPORTER
+        read = parse(page.encode(), time=time, wanted=wanted, limits=limits)
         self.store.ingest(
             ScrapeResult(
                 origin,
@@ -153,8 +156,10 @@ class World:
                 time,
                 read.rejects,
                 unread=read.unread,
+                incomplete=read.incomplete,
                 pod=pod,
                 serves=serves,
+                sought=wanted if read.whole else None,
             )
         )
 

@@ -12,7 +12,14 @@ import pytest
 from adapter.answers.api.groupvalues import INCOMPLETE
 from adapter.answers.api.provider import TOO_LARGE
 from adapter.answers.promises import ratios
-from adapter.pipeline.attribution import credibility, latencies, split, unnamedpods, values
+from adapter.pipeline.attribution import (
+    credibility,
+    latencies,
+    split,
+    unnamedpods,
+    unreadseries,
+    values,
+)
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import (
     REASONS,
@@ -76,9 +83,11 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
         *unnamedpods.UNNAMED,
         *(
             values.UNKNOWN_METRIC,
-            values.NO_VALUE,
-            values.NOT_EXPORTED,
-            values.NOT_SHOWN,
+            unreadseries.NO_VALUE,
+            unreadseries.NOT_EXPORTED,
+            unreadseries.NOT_OF_INSTANCES,
+            unreadseries.NOT_SHOWN,
+            unreadseries.TOO_MANY_PARTS,
             values.STALE,
             values.READING_BEGINS,
             values.CONFLICT,

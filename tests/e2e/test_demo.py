@@ -117,6 +117,7 @@ def test_kubectl_discovers_documents_and_reads_raw(demo: RunningDemo) -> None:
     }
 
 
+@pytest.mark.long
 def test_conformance_sees_an_hpa_scale_and_says_that_the_demo_is_simulated(
     demo: RunningDemo,
 ) -> None:

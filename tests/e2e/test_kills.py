@@ -107,7 +107,13 @@ def healed(admin: Cluster) -> None:
         assert issuer_of(leaf, read_bundle(base64.b64decode(bundle))), name
 
 
-@pytest.mark.parametrize("written", [False, True], ids=["before the write", "after it"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(False, id="before the write"),
+        pytest.param(True, id="after it", marks=pytest.mark.long),
+    ],
+)
 def test_a_rotation_that_is_killed_at_any_write_is_healed_by_the_next_run(
     plane: ControlPlane, written: bool
 ) -> None:

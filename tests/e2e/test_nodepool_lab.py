@@ -160,6 +160,7 @@ def remains(lab: LabStage) -> list[str]:
     return [name for name in rows if not name.startswith(ACCOUNT)]
 
 
+@pytest.mark.long
 def test_nodes_of_headroom_that_is_stopped_are_removed(lab: LabStage) -> None:
     controller = lab.controller("stopped", provisioning_method="buffer")
     controller.start()

@@ -33,13 +33,18 @@ class CauseCode(StrEnum):
     METRICS_API_TAKEN = "metrics-api-taken"
     SCALED_OBJECT = "scaled-object"
     SCALER_ADDRESS = "scaler-address"
+    NEVER_WAKES = "never-wakes"
     CONTROLLER_STOPPED = "controller-stopped"
     NODE_KEPT = "node-kept"
 
     @property
     def of_keda(self) -> bool:
         """Whether a ScaledObject is at fault."""
-        return self in (CauseCode.SCALED_OBJECT, CauseCode.SCALER_ADDRESS)
+        return self in (
+            CauseCode.SCALED_OBJECT,
+            CauseCode.SCALER_ADDRESS,
+            CauseCode.NEVER_WAKES,
+        )
 
 
 class Cause(NamedTuple):

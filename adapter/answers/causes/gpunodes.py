@@ -30,7 +30,7 @@ _XID: Final = (
 )
 
 
-def amount(amounts: Mapping[str, str | int], resource: str) -> int:
+def amount(amounts: Mapping[str, str | int | float], resource: str) -> int:
     """Return the whole number of devices; 0 if there is none."""
     text = str(amounts.get(resource, "0"))
     return int(text) if text.isdigit() else 0

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from adapter.answers.keda.manifesttypes import wrong_fields
 from adapter.pipeline.cluster.changes import ChangedObject, edit, set_fields
+from adapter.pipeline.cluster.fieldtypes import TypeFault
 from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.managers import Manager, manager_of
 from apiservice.labels.selector import Selector, SelectorError, parse
@@ -62,6 +64,13 @@ class SeenTrigger(NamedTuple):
             return None
 
     @property
+    def refuses_metric_type(self) -> bool:
+        """Whether KEDA refuses ``metricType``: ``GetMetricTargetType`` of kedacore/keda
+        ``pkg/scalers/scaler.go``, which all scalers of external metrics call."""
+        of_external = self.type in _EXTERNAL or bool(self.query)
+        return of_external and self.metric_type not in ("AverageValue", "Value")
+
+    @property
     def ours(self) -> bool:
         """Whether its scaler is the adapter, by the usual name of its Service."""
         return self.type in _EXTERNAL and _ADAPTER in self.metadata.get("scalerAddress", "")
@@ -91,6 +100,8 @@ class SeenScaledObject(NamedTuple):
     """Epoch seconds; None if not known."""
     hpa: str = ""
     """The HPA that it makes, or takes over."""
+    faults: tuple[TypeFault, ...] = ()
+    """Fields of a file that the API server refuses; it has accepted those of a cluster."""
 
     @property
     def subject(self) -> str:
@@ -111,9 +122,11 @@ class SeenScaledObject(NamedTuple):
 
     def patch(self, path: str, value: object) -> str | Fix:
         """Return how one field is set: ``spec.triggers[0].metricType``; empty for one of a file."""
-        return (
-            "" if self.origin else make_lasting(self.object, set_fields(self.object, {path: value}))
-        )
+        return self.patch_fields({path: value})
+
+    def patch_fields(self, fields: Mapping[str, object]) -> str | Fix:
+        """Return how fields are set, path -> value; empty for one of a file."""
+        return "" if self.origin else make_lasting(self.object, set_fields(self.object, fields))
 
     @property
     def object(self) -> ChangedObject:
@@ -151,6 +164,7 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         manager=manager_of(meta),
         created=instant.read(meta.get("creationTimestamp")),
         hpa=str(status.get("hpaName") or config.get("name") or f"keda-hpa-{meta.get('name')}"),
+        faults=tuple(wrong_fields(manifest)) if origin else (),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from adapter.answers.api.aggregate import Aggregate
 from adapter.answers.keda.errors import BadTrigger
 from adapter.hpa import quantity
-from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.nearest import nearest_metrics
 from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, promise_in
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 from apiservice.runtime.nearest import nearest
@@ -115,7 +115,7 @@ def _metric(metadata: Mapping[str, str], metrics: Collection[str]) -> str:
         raise BadTrigger("metric: is missing; name a metric, e.g. gpu_utilization")
     if name not in metrics:
         raise BadTrigger(
-            f"metric: no metric is named {_quote_text(name)}; {_metrics(name, metrics)}"
+            f"metric: no metric is named {_quote_text(name)}; {_metrics(metadata, metrics)}"
         )
     return name
 
@@ -178,9 +178,13 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _metrics(name: str, metrics: Collection[str]) -> str:
-    near = nearest_metric(name, metrics)
-    return f"did you mean {near}?" if near else "docs/metrics.md lists them all"
+def _metrics(metadata: Mapping[str, str], metrics: Collection[str]) -> str:
+    try:
+        target = quantity.parse(metadata.get("target", "").strip())
+    except ValueError:
+        target = None
+    near = nearest_metrics(metadata["metric"], metrics, target)
+    return near.question or "docs/metrics.md lists them all"
 
 
 def _keys(key: str) -> str:

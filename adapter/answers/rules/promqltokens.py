@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
+_TEXT: Final = r"""(?:
     (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)
     |(?P<number>(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[0-9a-zA-Z_.])*)
     |(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)
     |(?P<sign>==|!=|>=|<=|=~|!~|[-+*/%^<>=(){}\[\],])
     |(?P<end>\Z)
-    )""",
-    re.VERBOSE,
-)
+    )"""
+_TOKEN: Final = re.compile(r"\s*" + _TEXT, re.VERBOSE)
+_AFTER_COMMENT: Final = re.compile(r"(?:\s|\#[^\n]*+)*+" + _TEXT, re.VERBOSE)
 
 
 class NotWidenedError(ValueError):
@@ -30,16 +29,20 @@ class PromqlToken(NamedTuple):
     end: int
 
 
-def tokens(query: str) -> list[PromqlToken]:
+def tokens(query: str, *, comments: bool = False) -> list[PromqlToken]:
     """Return the tokens of a query; the last one marks its end.
+
+    Args:
+        query: PromQL.
+        comments: pass over comments; without it, they are not understood.
 
     Raises:
         NotWidenedError: a part of it is not understood.
     """
     tokens_read: list[PromqlToken] = []
-    place = 0
+    place, token = 0, _AFTER_COMMENT if comments else _TOKEN
     while not tokens_read or tokens_read[-1].kind != "end":
-        match = _TOKEN.match(query, place)
+        match = token.match(query, place)
         if match is None or match.lastgroup is None:
             rest = query[place:].strip()[:20]
             raise NotWidenedError(f"{rest!r} is not in the part of PromQL that is understood")

@@ -20,7 +20,7 @@ from adapter.answers.view.idle import device_idle
 from adapter.answers.view.schema import array, integer, struct, text, time
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.sharing import Share
-from adapter.pipeline.attribution.values import NO_VALUE, NOT_EXPORTED
+from adapter.pipeline.attribution.unreadseries import NOT_EXPORTED, NOT_OF_INSTANCES
 from adapter.pipeline.catalog import amd, ascend, gaudi, intel, nvidia
 from adapter.pipeline.catalog.health import SIGNS
 from adapter.pipeline.catalog.labelvalue import label_value
@@ -220,8 +220,8 @@ def _values(gpu: Gpu, snapshot: Snapshot, now: float) -> tuple[list[Json], list[
 
 
 def _is_unreported(absence: Absence, gpu: Gpu) -> bool:
-    """Return whether the exporter has no such value. About instances, this is not known."""
-    return absence.reason == NOT_EXPORTED or (absence.reason == NO_VALUE and gpu.device.mig)
+    """Return whether the exporter has no such value."""
+    return absence.reason in (NOT_EXPORTED, NOT_OF_INSTANCES)
 
 
 def _sharing(gpu: Gpu, snapshot: Snapshot) -> Json:

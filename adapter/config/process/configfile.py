@@ -34,7 +34,7 @@ def read(file: Path) -> dict[str, Any]:
             raise ConfigFileError(
                 f"is larger than {_MAX_BYTES} bytes; it cannot be a settings file"
             )
-        content = document(data, unique=True)
+        content = document(data, strict=True)
     except OSError as error:
         fix = "correct the path given with --config or GMA_CONFIG"
         raise ConfigFileError(f"cannot be read ({error.strerror}); {fix}") from None

@@ -25,7 +25,7 @@ class ClusterSettings(Section):
     """Watch nodes, for the labels about sharing and the GPU model, and for selectors of nodes."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
     """Extended resources that stand for a GPU, as shell patterns. Known other devices of these
-    vendors, such as network cards, count only if listed literally. A pod with a DRA claim or
+    vendors, such as network cards, must be listed literally. A pod with a DRA claim or
     another resource counts as a GPU pod once a sample names it."""
     stale_after: Annotated[Interval, ADVANCED] = 300
     """Seconds without any message from the API server after which readiness fails."""

@@ -110,6 +110,8 @@ def parse_readable(manifest: Mapping[str, Any]) -> ReadableHpa:
     spec = manifest.get("spec") or {}
     rows = spec.get("metrics") or []
     metrics = [row for row in rows if row.get("type") in _KINDS]
+    if not metrics:
+        raise ManifestError("spec.metrics has no metric of type Pods, Object or External")
     whole = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

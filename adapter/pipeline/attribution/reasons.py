@@ -120,8 +120,8 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     # No sample names the pod.
     "no_exporter_on_node": AbsenceCause(
         "No exporter reports devices of the node.",
-        "Run the exporter's DaemonSet on the node: check its node selector and tolerations (GMA101 "
-        "of doctor names what is missing). With Prometheus as the source, check that the target is "
+        "Run the exporter's DaemonSet on the node: check its node selector and tolerations. "
+        "With Prometheus as the source, check that the target is "
         "up and its series show their node.",
         doctor("GMA101"),
     ),
@@ -152,6 +152,10 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         change=ReasonChange(
             _dcgm_exporter, partial(set_env, name=_POD_MAPPING, value="true"), _EXPORTER
         ),
+    ),
+    "pods_of_device_not_named": AbsenceCause(
+        "Several pods have a device, and the exporter names none of them.",
+        "Give each pod a device of its own, or use a metric of the inference server.",
     ),
     "device_named_for_other_pod": AbsenceCause(
         "The exporter names other pods for all devices of the node.",
@@ -205,14 +209,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     "server_not_in_store": AbsenceCause(
         "The store has no sample of an inference server that names the pod.",
         "Have the job that scrapes the server write the labels pod and namespace, as a "
-        "PodMonitor does (docs/sources.md). gma_rejects_total counts samples that name no pod "
-        "(server_without_pod), or two (server_names_another_pod).",
+        "PodMonitor does (docs/sources.md).",
     ),
     "server_unscrapable": AbsenceCause(
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
         "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
-        "one address, or a pod without an address, cannot be scraped either. GMA502 and GMA505 of "
-        "doctor name the pod and the cause.",
+        "one address, or a pod without an address, cannot be scraped either.",
         doctor("GMA502", "GMA505"),
     ),
     "server_down": AbsenceCause(
@@ -223,7 +225,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     "server_refuses": AbsenceCause(
         "The pod's server answers, but not with its page.",
         "The message says what the server answers. Correct the annotations "
-        "gpu-metrics-adapter.io/port, /path and /scheme in the pod template of the workload. The "
+        "gpu-metrics-adapter.io/port, /path and /scheme. The "
         "adapter sends no credentials to a server page (docs/inference.md).",
         doctor("GMA503"),
     ),
@@ -244,12 +246,21 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "Add the field to the exporter's list (docs/metrics.md names the fields of each metric).",
         "kubectl -n {exporter_namespace} describe {exporter_owner}",
     ),
+    "metric_of_whole_devices": AbsenceCause(
+        "The exporter has no such value of MIG instances and partitions.",
+        "Use another metric, such as gpu_utilization.",
+    ),
     "no_value": AbsenceCause(
         "The pages have samples of the pod's device, but the values of this metric were left out, "
         "or a rate needs a second sample.",
-        "The message says why samples were left out, if there are some; docs/troubleshooting.md "
+        "The message says why samples were left out; docs/troubleshooting.md "
         "explains each reason. After an XID error of the device, drain the node.",
         _LOGS,
+    ),
+    "too_many_label_sets": AbsenceCause(
+        "The server's page has more samples or sets of labels than are read "
+        "(docs/limits.md), and the sum of some is not its value.",
+        "Let clients choose fewer values of labels, such as flows, or scale on the queue.",
     ),
     "queue_not_shown": AbsenceCause(
         "The server hands every request to its engine at once, so its page cannot show a queue.",
@@ -263,8 +274,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "no_requests": AbsenceCause(
         "The server had no request in the window, so there is no latency.",
-        "Nothing to do: an HPA keeps its replicas meanwhile, or scales out by another metric, such "
-        "as inference_requests_running.",
+        "Nothing to do: an HPA keeps its replicas meanwhile, or scales out by another metric.",
     ),
     "too_few_requests": AbsenceCause(
         "The server had fewer requests in the window than a latency needs.",
@@ -272,8 +282,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "values.min_requests.",
     ),
     "no_common_buckets": AbsenceCause(
-        "The histograms have no bound that all servers have, so no quantile is known. Text has "
-        "no native buckets.",
+        "The histograms have no bound that all servers have, so no quantile is known.",
         "Give the servers the same classic buckets, or scale on the mean.",
     ),
     "no_sum_of_latencies": AbsenceCause(
@@ -310,13 +319,13 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     "expectation_unknown": AbsenceCause(
         "Nothing is known yet of the next minutes of the load, which a metric with the suffix "
         "`_expected` is about.",
-        "The message says what is missing. The learning begins with the first question, and gives "
+        "The learning begins with the first question, and gives "
         "a value after three minutes (docs/ahead.md).",
     ),
     "group_incomplete": AbsenceCause(
         "The query asks for the value of the pod's group (`aggregate`), and a pod of the group has "
-        "no value or does not exist. A value without it would say that it is idle.",
-        "Find out why the pod that the message names has no value: `explain pod` says it.",
+        "no value or does not exist.",
+        "`explain pod` says why the pod that the message names has no value.",
         "kubectl -n {namespace} get gpupods",
     ),
     "unknown_metric": AbsenceCause(
@@ -448,8 +457,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "zero_of_unsupported_field": AbsenceCause(
         "The exporter writes 0 for a field that the device or its driver does not support.",
-        "Use another metric, or remove the field from the exporter's list. AMD's exporter writes "
-        "no such zeros from 1.3.1 on.",
+        "Use another metric, or remove the field from the exporter's list.",
     ),
     "too_large": AbsenceCause(
         "The API cannot express the number.", "Set `scale` of the entry of `metrics`."

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from adapter.pipeline.attribution.reading import Attribution
+from adapter.pipeline.catalog.labelvalue import label_value
 from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, is_bound, promise_in
 from adapter.pipeline.catalog.targetfit import AGGREGATE
 from apiservice.labels.manifest import selector_text
-from apiservice.labels.requirement import Requirement
-from apiservice.labels.selector import Selector, parse
+from apiservice.labels.requirement import Requirement, check_value
+from apiservice.labels.selector import Selector, SelectorError, parse
 
 DEVICE_LABELS: Final = frozenset(
     {"device", "model", "mig_profile", "sharing", "attribution", "container"}
@@ -55,8 +56,28 @@ def parse_selector(selector: Mapping[str, Any] | None) -> Selector | None:
     """Return a LabelSelector of a manifest; None if it is not valid."""
     try:
         return parse(selector_text(selector))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except SelectorError:
         return None
+
+
+def selector_error(selector: Mapping[str, Any] | None) -> str:
+    """Return why a LabelSelector of a manifest is not valid, with the path within it; empty if it
+    is. The adapter's own label is named if an exporter's stands for it."""
+    try:
+        parse(selector_text(selector))
+    except SelectorError as error:
+        return f"{error}{_guess(selector or {})}"
+    return ""
+
+
+def _guess(selector: Mapping[str, Any]) -> str:
+    """Return which label of a device has a value that no label can have, as exporters write it."""
+    labels = selector.get("matchLabels")
+    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+        here = _RENAMED.get(key, key)
+        if here in DEVICE_LABELS and isinstance(value, str) and check_value(value) is not None:
+            return f"; the adapter has {here}: {label_value(value)}"
+    return ""
 
 
 def selector_faults(selector: Selector, metric: str, kind: str) -> Iterator[str]:

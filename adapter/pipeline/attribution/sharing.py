@@ -21,6 +21,7 @@ from adapter.pipeline.cluster.gpuresources import (
     MIG_PREFIX,
     NVIDIA_GPU,
     RENAMED_SUFFIX,
+    is_hidden_partition,
     whole_devices,
 )
 from adapter.pipeline.cluster.nodelabels import NodeFacts
@@ -40,7 +41,7 @@ class Evidence(StrEnum):
     PRODUCT = "node_product"
     """The product name in the node's label ends in ``-SHARED``."""
     SPEC = "pod_spec"
-    """A pod on the node requests the renamed resource."""
+    """A pod requests the renamed resource, or a partition whose samples are of the whole device."""
     GROUP = "reservation_pod"
     """Samples name the pod that reserves the device for a group of pods (KAI-Scheduler, Run:ai)."""
     ROWS = "rows"
@@ -109,6 +110,8 @@ def node_sharing(
         kind = resource(its[0], facts, requested)
         kinds.setdefault(kind, []).append(device)
         evidence = _evidence(kind, its, past, live, requested, facts)
+        if evidence is None and any(_asks_hidden_partition(live[ref]) for ref in holders):
+            evidence = Evidence.SPEC
         if evidence is None and sharers != holders:
             evidence = Evidence.GROUP
         if evidence is not None:
@@ -199,7 +202,15 @@ def asks(pod: Pod, kind: str) -> bool:
 def asks_shared(pod: Pod) -> bool:
     """Return whether the pod's manifest shows that it shares a device: the name of a resource that
     it requests, or a GPU group."""
-    return bool(pod.gpu_groups) or any(name.endswith(RENAMED_SUFFIX) for name in pod.gpus)
+    return (
+        bool(pod.gpu_groups)
+        or any(name.endswith(RENAMED_SUFFIX) for name in pod.gpus)
+        or _asks_hidden_partition(pod)
+    )
+
+
+def _asks_hidden_partition(pod: Pod) -> bool:
+    return any(map(is_hidden_partition, pod.gpus))
 
 
 def label_evidence(facts: NodeFacts, kind: str) -> Evidence | None:

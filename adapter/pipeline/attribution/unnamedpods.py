@@ -25,6 +25,7 @@ EXPORTER_REFUSES: Final = "exporter_refuses"
 NO_DEVICES: Final = "exporter_without_devices"
 SAMPLES_REJECTED: Final = "samples_rejected"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
+PODS_HIDDEN: Final = "pods_of_device_not_named"
 OTHER_POD: Final = "device_named_for_other_pod"
 CLAIM_NOT_NAMED: Final = "claim_not_named"
 GROUP_NOT_NAMED: Final = "reservation_pod_not_named"
@@ -47,6 +48,7 @@ UNNAMED: Final = frozenset(
         NO_DEVICES,
         SAMPLES_REJECTED,
         NAMES_NO_POD,
+        PODS_HIDDEN,
         OTHER_POD,
         CLAIM_NOT_NAMED,
         GROUP_NOT_NAMED,
@@ -104,6 +106,9 @@ def _unnamed_beside_others(
     pod: Pod, all_series: Sequence[DeviceSeries], newest: ExporterState
 ) -> Absence:
     """Return why the exporters that answer name other pods, or none."""
+    hidden = {s.device.id for s in all_series if s.shared and s.assignment is None}
+    if hidden:
+        return Absence(PODS_HIDDEN, ", ".join(sorted(hidden)[:_LISTED]), exporter=newest.pod)
     if all(series.assignment is None for series in all_series):
         return Absence(NAMES_NO_POD, newest.origin, exporter=newest.pod)
     others = _holders(all_series)

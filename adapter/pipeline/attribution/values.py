@@ -34,7 +34,14 @@ from adapter.pipeline.attribution.split import (
     shared_series,
 )
 from adapter.pipeline.attribution.unnamedpods import NO_EXPORTER, NOT_NAMED, UNNAMED
-from adapter.pipeline.catalog.formulas import hides
+from adapter.pipeline.attribution.unreadseries import (
+    NO_VALUE,
+    NOT_EXPORTED,
+    NOT_OF_INSTANCES,
+    NOT_SHOWN,
+    TOO_MANY_PARTS,
+    unread_reason,
+)
 from adapter.pipeline.catalog.increases import sum_increases
 from adapter.pipeline.catalog.metric import DeviceValue, Kind, Metric, Scope
 from adapter.pipeline.catalog.migprofile import normalize_activity
@@ -46,10 +53,7 @@ from adapter.pipeline.devices.series import UNSUPPORTED, DeviceSeries, Doubt
 from apiservice.labels.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
-NO_VALUE: Final = "no_value"
-NOT_EXPORTED: Final = "metric_not_exported"
 READING_BEGINS: Final = "reading_begins"
-NOT_SHOWN: Final = "queue_not_shown"
 STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
@@ -70,6 +74,7 @@ _NEARNESS: Final[Mapping[str, int]] = {
     Doubt.UNEXPLAINED: 6,
     NO_VALUE: 3,
     NOT_SHOWN: 3,
+    NOT_OF_INSTANCES: 2,
     NOT_EXPORTED: 2,
     CONFLICT: 1,
 }
@@ -231,6 +236,8 @@ def _combine_devices(
             has = ", ".join([f"{key}={value}" for key, value in sorted(labels.items())])
             left.append(Absence(NOT_SELECTED, f"it has {has}", series.device.id))
             continue
+        if reason == TOO_MANY_PARTS:
+            return Absence(reason, series.origin)  # the other pages of the pod are a part, too
         if series_candidate.measured is None and series.serves:
             unread = unread if reason in (NOT_EXPORTED, None) else reason
             continue  # another part of the server, such as a model without this value
@@ -330,22 +337,12 @@ def _is_old(measured: DeviceValue, options: TelemetryOptions, now: float) -> boo
 def _unusable_reason(series_candidate: Candidate, question: Question) -> str | None:
     """Return why a candidate has no part in the value."""
     if series_candidate.measured is None:
-        return doubt(question.metric, series_candidate.series) or _unread_reason(
+        return doubt(question.metric, series_candidate.series) or unread_reason(
             question.metric, series_candidate.series
         )
     if _is_old(series_candidate.measured, question.options, question.now):
         return STALE
     return series_candidate.allocation if isinstance(series_candidate.allocation, str) else None
-
-
-def _unread_reason(metric: Metric, series: DeviceSeries) -> str:
-    """Return why the formulas of a metric have no value for a device."""
-    if series.mig:
-        return NO_VALUE  # `reported` is about whole devices
-    if any(formula.is_exported(series) for formula in metric.formulas if hides(formula)):
-        return NOT_SHOWN
-    exported = any(formula.is_exported(series) for formula in metric.formulas)
-    return NO_VALUE if exported else NOT_EXPORTED
 
 
 def _refusal_reason(

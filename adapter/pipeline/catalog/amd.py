@@ -5,7 +5,8 @@ Names and units are from its ``docs/configuration/metricslist.md`` and
 exporter's own examples use ``amd_``, which is read in addition to the names without a prefix.
 
 A card may report ``gpu_gfx_activity`` 0 while it works (issues 135 and 160). Its compute cores, the
-profiler, the memory controller and the power then show the work.
+profiler, the memory controller and the power then show the work. For a Radeon, the profiler's
+activity and occupancy are always 0 (``metricslist.md``).
 
 In the partitioned modes (DPX, QPX, CPX), only the first partition has an activity, a power and a
 temperature; the others have 0, or no sample. There, ``gpu_gfx_busy_instantaneous`` of each
@@ -16,7 +17,8 @@ the board. From 1.4 on, each partition has a ``gpu_id`` and a ``gpu_uuid`` of it
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Any, Final
 
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.pipeline.catalog.field import Field, Mig
@@ -40,13 +42,20 @@ JUNCTION: Final = "gpu_junction_temperature"
 MEMORY_TEMPERATURE: Final = "gpu_memory_temperature"
 
 
+_RADEON: Final = re.compile("radeon", re.IGNORECASE)
+
+
 def _prefixed_name(name: str, unit: Unit) -> tuple[tuple[str, float, Unit], ...]:
     return (("amd_" + name, 1.0, unit),)
 
 
-def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) -> Field:
+def _percent(name: str, *, mig: Mig, group: str, **more: Any) -> Field:
     renamed = _prefixed_name(name, Unit.PERCENT)
-    return percent(name, mig=mig, renamed=renamed, group=group, parts=parts)
+    return percent(name, mig=mig, renamed=renamed, group=group, **more)
+
+
+def _profiled(name: str, unsupported: re.Pattern[str] | None = None) -> Field:
+    return _percent(name, mig=Mig.INSTANCE, group="amd_profiling", unsupported=unsupported)
 
 
 def _vram(name: str, load: LoadDirection = LoadDirection.RISES, *, total: bool = False) -> Field:
@@ -68,9 +77,9 @@ FIELDS: Final[tuple[Field, ...]] = (
     _percent(GFX, mig=Mig.INVALID, group="amd_utilization"),
     _percent(UMC, mig=Mig.INVALID, group="amd_utilization"),
     _percent(BUSY, mig=Mig.INSTANCE, group="amd_utilization", parts=("xcc_index",)),
-    _percent(SM, mig=Mig.INSTANCE, group="amd_profiling"),
-    _percent(OCCUPANCY, mig=Mig.INSTANCE, group="amd_profiling"),
-    _percent(TENSOR, mig=Mig.INSTANCE, group="amd_profiling"),
+    _profiled(SM, _RADEON),
+    _profiled(OCCUPANCY, _RADEON),
+    _profiled(TENSOR),
     _vram(USED),
     _vram(FREE, LoadDirection.FALLS),
     _vram(TOTAL, total=True),

@@ -5,7 +5,8 @@ Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to th
 - vLLM: ``vllm/v1/metrics/loggers.py``. In Triton its parts are called ``model``
   (vllm_backend, ``src/utils/metrics.py``).
 - vLLM-Omni: ``vllm_omni/metrics/definitions.py`` and ``prometheus.py``. Its own series describe the
-  whole pipeline; vLLM's, beside them, describe each ``stage``.
+  whole pipeline; vLLM's, beside them, describe each ``stage``. Its counters of tokens add up those
+  of all stages, of which each reads what the one before has written, so they are not read.
 - SGLang: ``python/sglang/srt/metrics/collector.py``. With prefill and decode apart, requests wait
   in further queues before they reach the waiting queue. SGLang's own load counts them
   (sglang#13203, #32122).
@@ -166,6 +167,12 @@ ENGINES: Final[dict[str, ServerKind]] = {
         8000,
         fields=(requests(_OMNI_WAITING, _OMNI), requests(_OMNI_RUNNING, _OMNI)),
         formulas={WAITING: (Scaled(_OMNI_WAITING),), RUNNING: (Scaled(_OMNI_RUNNING),)},
+        measures=measures(
+            _OMNI,
+            request=("vllm_omni:e2e_request_latency_s", "vllm_omni:e2e_request_latency_seconds"),
+            requests=("vllm_omni:requests_success_total",),
+            beside=("finished_reason",),
+        ),
         names=("vllm_omni:", "vllm_omni_"),
         engines=("vllm",),
         reserves="--gpu-memory-utilization",

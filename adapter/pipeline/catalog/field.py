@@ -3,11 +3,16 @@ data."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Scope, Unit
+
+RAY: Final = "ray_"
+"""How the names of series begin that Ray writes."""
 
 
 class Mig(StrEnum):
@@ -46,6 +51,7 @@ class Spelling:
         "factor",
         "family",
         "field",
+        "from_zero",
         "high",
         "low",
         "name",
@@ -90,6 +96,9 @@ class Spelling:
         if field.chosen_labels:
             self.salt += 3
         """Differs between fields that read the labels of a sample in different ways."""
+        self.from_zero = field.from_zero and not series.startswith(RAY)
+        """The first number of the series counts from 0. Ray's agent writes what the workers of a
+        node have counted, also before it knew them."""
         self.on_mig = field.mig is not Mig.INVALID
         """Samples about MIG instances, or other partitions of a device, are usable."""
         self.numbers = (self.salt, self.low, self.high, self.factor)
@@ -100,6 +109,16 @@ class Spelling:
         """The value of the device follows from the whole page, not from one sample."""
         self.suffixed = suffixed
         """The name ends with a unit that an OpenTelemetry collector or receiver has appended."""
+
+    def has_declared_parts(self, *, direct: bool) -> bool:
+        """Return whether the catalogue states which labels identify the parts of a server.
+
+        Args:
+            direct: the page was read from the server itself.
+        """
+        field = self.field
+        chosen = field.chosen_labels and direct
+        return self.server and field.part_labels is not None and not chosen
 
     def fits(self, labels: Mapping[str, str]) -> bool:
         """Whether a sample with these labels is of this field. An empty label counts as absent."""
@@ -143,11 +162,15 @@ class Field:
             for a field that the device or driver does not support, so the 0 is not a value
             (ROCm/device-metrics-exporter before 1.3.1, and its issue 353; DCGM's memory
             temperature in a vGPU guest).
+        unsupported: names of models that do not support the field. Exporters write 0 for them, so
+            the 0 is not a value there either.
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
             no exporter describes its devices.
         on_demand: its series are read only while somebody asks for a metric that needs them. It has
             no API metric of its own.
+        from_zero: a program's own counter or histogram, whose series appears with the first event
+            that it counts (:mod:`adapter.pipeline.devices.earlierpages`).
     """
 
     name: str
@@ -172,8 +195,10 @@ class Field:
     part_labels: frozenset[str] | None = None
     chosen_labels: bool = False
     positive: bool = False
+    unsupported: re.Pattern[str] | None = None
     seen: bool = False
     on_demand: bool = False
+    from_zero: bool = False
     load: LoadDirection = LoadDirection.UNKNOWN
 
     @property

@@ -138,10 +138,13 @@ class Unless:
     Args:
         formula: what is read otherwise.
         others: fields that say the same better.
+        with_fewer_labels: the formula's fields count the same with fewer labels, so they apply too
+            if not all samples of the others are read.
     """
 
     formula: Formula
     others: tuple[str, ...]
+    with_fewer_labels: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -150,13 +153,17 @@ class Unless:
 
     def is_exported(self, device: DeviceData) -> bool:
         """Return whether the formula applies and the exporter writes its fields."""
-        return not any(map(device.reports, self.others)) and self.formula.is_exported(device)
+        return not self._is_superseded(device) and self.formula.is_exported(device)
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
         """Return the formula's value; None if one of the other fields is on the page."""
-        if any(map(device.reports, self.others)):
-            return None
-        return self.formula.read(device, what)
+        return None if self._is_superseded(device) else self.formula.read(device, what)
+
+    def _is_superseded(self, device: DeviceData) -> bool:
+        return any(
+            device.reports(other) and not (self.with_fewer_labels and device.is_incomplete(other))
+            for other in self.others
+        )
 
 
 @dataclass(frozen=True, slots=True)

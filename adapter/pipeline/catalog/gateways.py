@@ -4,7 +4,8 @@ The endpoint picker of llm-d and of the Gateway API inference extension:
 ``docs/metrics.md`` and ``pkg/epp/metrics/llm_d_router_metrics.go`` of llm-d-router, which writes
 each series under ``llm_d_epp_`` and, with fewer labels, under the older prefixes. NVIDIA Dynamo:
 ``lib/runtime/src/metrics/prometheus_names.rs`` and ``lib/llm/src/http/service/metrics.rs``; each
-token counts with the mean of its part of the answer. Ray Serve: ``python/ray/serve/_private`` of
+token counts with the mean of its part of the answer. Release 0.5 gives two of its gauges names that
+end with ``_total``. Ray Serve: ``python/ray/serve/_private`` of
 Ray 2, ``router.py`` and ``proxy_metrics.py``; each router counts the requests that it has not
 assigned to a replica. Latencies and finished requests are those of HTTP: gRPC has series of its
 own.
@@ -20,12 +21,13 @@ import re
 from typing import Final
 
 from adapter.pipeline.catalog.field import Field
-from adapter.pipeline.catalog.formulas import Counting, Scaled
+from adapter.pipeline.catalog.formulas import Counting, Scaled, Unless
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.pipeline.catalog.serverkind import (
     GATEWAY_RUNNING,
     GATEWAY_WAITING,
     MAX_REQUESTS,
+    ON_RAY,
     ServerKind,
 )
 from adapter.pipeline.catalog.servermeasures import measures, measures_behind
@@ -154,7 +156,10 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
         fields=_PICKER,
         formulas={
             GATEWAY_WAITING: (Counting(QUEUE, SATURATION),),
-            GATEWAY_RUNNING: (Scaled(RUNNING), Scaled(OLD_RUNNING, unless=RUNNING)),
+            GATEWAY_RUNNING: (
+                Scaled(RUNNING),
+                Unless(Scaled(OLD_RUNNING), (RUNNING,), with_fewer_labels=True),
+            ),
         },
         measures=(*_PICKER_MEASURES, *measures_behind(_OLD_PICKER_MEASURES, _PICKER_MEASURES)),
         names=("llm_d_", "inference_extension_", "inference_objective_", "inference_pool_"),
@@ -165,9 +170,14 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
         re.compile(r"(?:^|/)ai-dynamo/(?:dynamo-)?frontend$"),
         8000,
         fields=(
-            _requests(FRONTEND_QUEUED, ("model",)),
-            _requests(FRONTEND_ACTIVE, ("model",), "dynamo_frontend_inflight_requests"),
-            _requests(ROUTER_PENDING, ("worker_type", "model")),
+            _requests(FRONTEND_QUEUED, ("model",), "dynamo_frontend_queued_requests_total"),
+            _requests(
+                FRONTEND_ACTIVE,
+                ("model",),
+                "dynamo_frontend_inflight_requests",
+                "dynamo_frontend_inflight_requests_total",
+            ),
+            _requests(ROUTER_PENDING, ("worker_type", "model", "policy_class")),
         ),
         formulas={
             GATEWAY_WAITING: (Scaled(ROUTER_PENDING), Scaled(FRONTEND_QUEUED)),
@@ -192,7 +202,10 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
         8080,
         note="the port in `--metrics-export-port` of `ray start`",
         fields=(
-            _requests(_SERVE_QUEUED, ("deployment", "application", "handle", "actor_id", "route")),
+            _requests(
+                _SERVE_QUEUED,
+                ("deployment", "application", "handle", "actor_id", "route", *ON_RAY),
+            ),
         ),
         formulas={GATEWAY_WAITING: (Scaled(_SERVE_QUEUED),)},
         measures=(

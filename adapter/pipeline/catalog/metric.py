@@ -138,6 +138,9 @@ class DeviceData(Protocol):
     def reports(self, field: str) -> bool:
         """Return whether the device's exporter writes samples of this field, valid or not."""
 
+    def is_incomplete(self, field: str) -> bool:
+        """Return whether the field has no value because not all of its samples are read."""
+
 
 class Formula(Protocol):
     """One way to compute a metric's value for one device."""

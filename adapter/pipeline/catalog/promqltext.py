@@ -8,13 +8,6 @@ from typing import Final
 _CLOSING: Final = {")": "(", "]": "[", "}": "{"}
 _TEMPLATE: Final = re.compile(r"\{pods?\}|<<|>>|\{\{|\}\}|\$\{?[A-Za-z_]")
 _TEXT: Final = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`', re.DOTALL)
-_FORMS: Final = {"avg": "mean", "sum": "sum", "max": "max", "min": "min"}
-_SIMPLE: Final = re.compile(
-    r"(?:(?P<how>avg|sum|max|min)\s*(?:(?:by|without)\s*\([^()]*\)\s*)?\(\s*)?"
-    r"(?:(?:avg|max|min|last)_over_time\s*\(\s*)?"
-    r"(?P<series>[A-Za-z_:][A-Za-z0-9_:]*)\s*(?:\{[^{}]*\})?\s*(?:\[[^\[\]]*\])?[\s)]*"
-    r"(?:(?:by|without)\s*\([^()]*\))?\s*"
-)
 _NAME: Final = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _NUMBER: Final = re.compile(r"[-+]?[0-9.eE+]+")
 
@@ -35,19 +28,6 @@ def complaint(expression: str) -> str | None:
     if _NUMBER.fullmatch(bare.strip()):
         return "is a number: write an expression that gives a series per pod"
     return _unbalanced_bracket(bare)
-
-
-def parse_aggregate(expression: str) -> tuple[str, str] | None:
-    """Return how an expression combines one series, and the series; None for other expressions.
-
-    ``avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm.*"})`` is the ``mean``. The form is empty without an
-    aggregation.
-    """
-    bare = _TEXT.sub('""', expression).strip()
-    simple = _SIMPLE.fullmatch(bare)
-    if simple is None or _unbalanced_bracket(bare) is not None:
-        return None
-    return _FORMS.get(simple["how"] or "", ""), simple["series"]
 
 
 def words(expression: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from adapter.pipeline.catalog.field import RAY
 from adapter.pipeline.catalog.metric import Kind, Scope, Unit
 from adapter.pipeline.catalog.quantities import MIB
 
@@ -49,7 +50,7 @@ def aliases(name: str, scope: Scope) -> list[str]:
         plain = name.replace(":", "_")
         forms.append(plain)
         if scope is Scope.SERVER:
-            forms += ["ray_" + plain, "ray_" + name]
+            forms += [RAY + plain, RAY + name]
             forms += ["kserve_" + name] if name.startswith("vllm:") else []
     return list(dict.fromkeys(alias for form in forms for alias in (form, form.lower())))
 

@@ -140,7 +140,9 @@ def measures_behind(older: tuple[Measure, ...], newer: tuple[Measure, ...]) -> t
     """
     of_metric = {measure.metric: measure.field.name for measure in newer}
     return tuple(
-        measure._replace(formula=Unless(measure.formula, (of_metric[measure.metric],)))
+        measure._replace(
+            formula=Unless(measure.formula, (of_metric[measure.metric],), with_fewer_labels=True)
+        )
         for measure in older
     )
 
@@ -159,6 +161,7 @@ def _latency(
         scope=Scope.SERVER,
         divisible=False,
         on_demand=True,
+        from_zero=True,
         part_labels=part_labels,
         load=LoadDirection.RISES,
     )
@@ -183,6 +186,7 @@ def _counter(
         scope=Scope.SERVER,
         divisible=False,
         on_demand=True,
+        from_zero=True,
         parts=beside if unit is Unit.REQUESTS_PER_SECOND else (),
         over_parts=Combine.SUM,
         part_labels=part_labels,

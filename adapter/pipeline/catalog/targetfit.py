@@ -36,6 +36,13 @@ SUM: Final = "sum"
 _FAR: Final = 10
 """Times the highest value of a pod that a target of pods of another workload cannot mean."""
 _MIB: Final = Decimal(1 << 20)
+_UNITS: Final = {
+    (Unit.RATIO, Decimal(100)): Unit.PERCENT,
+    (Unit.PERCENT, Decimal("0.01")): Unit.RATIO,
+    (Unit.MEBIBYTES, _MIB): Unit.BYTES,
+    (Unit.BYTES, 1 / _MIB): Unit.MEBIBYTES,
+}
+"""Unit and factor -> unit of the product."""
 _UTILIZATION: Final = "gpu_utilization"
 _INSTEAD: Final = {
     LoadDirection.FALLS: "gpu_memory_utilization",
@@ -100,6 +107,19 @@ class AskedTarget(NamedTuple):
     """Of the scaled kind."""
     of_groups: bool = False
     """The selector of a Pods metric asks for the value of each pod's group (``aggregate``)."""
+    factor: Decimal = Decimal(1)
+    """What a query multiplies the metric by. ``unit`` and ``high`` are those of the product."""
+
+    @property
+    def words(self) -> str:
+        """The metric, as a text names it: ``DCGM_FI_PROF_GR_ENGINE_ACTIVE × 100``."""
+        return self.name if self.factor == 1 else f"{self.name} × {_text(self.factor)}"
+
+    def times(self, factor: Decimal) -> AskedTarget:
+        """Return it for a query that multiplies the metric."""
+        unit = self.unit if factor == 1 else _UNITS.get((self.unit, factor), Unit.NUMBER)
+        high = None if self.high is None else self.high * float(factor)
+        return self._replace(factor=factor, unit=unit, high=high)
 
 
 class Misfit(NamedTuple):
@@ -151,7 +171,9 @@ def aggregate_of(selector: Mapping[str, Any] | None) -> str:
 def selector_with(selector: Mapping[str, Any] | None, aggregate: str) -> dict[str, Any]:
     """Return a LabelSelector that also asks for a form."""
     selector = dict(selector or {})
-    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), AGGREGATE: aggregate}
+    labels = selector.get("matchLabels")
+    stated = labels if isinstance(labels, Mapping) else {}
+    selector["matchLabels"] = {**stated, AGGREGATE: aggregate}
     return selector
 
 
@@ -197,11 +219,11 @@ def _misfit_of_metric(kind: MisfitKind, text: str, metric: str) -> Misfit:
 def _direction(target: AskedTarget) -> Misfit | None:
     if target.load is LoadDirection.FALLS:
         text = (
-            f"{target.name} falls as the load rises: the HPA adds replicas while there is no work"
+            f"{target.words} falls as the load rises: the HPA adds replicas while there is no work"
         )
         return _misfit_of_metric(MisfitKind.FALLS, text, _INSTEAD[target.load])
     if target.load is LoadDirection.STEADY:
-        text = f"{target.name} does not follow the load, so replicas do not bring it to its target"
+        text = f"{target.words} does not follow the load, so replicas do not bring it to its target"
         return _misfit_of_metric(MisfitKind.STEADY, text, _INSTEAD[target.load])
     return None
 
@@ -243,7 +265,7 @@ def _form(target: AskedTarget) -> Misfit | None:
             return None
         return Misfit(
             MisfitKind.SUM,
-            f"{target.name} is the sum over the pods, and its target has type Value: each new "
+            f"{target.words} is the sum over the pods, and its target has type Value: each new "
             "replica raises the sum, so the HPA goes to its maximum",
             type=AVERAGE,
         )
@@ -251,7 +273,7 @@ def _form(target: AskedTarget) -> Misfit | None:
     if target.type != AVERAGE or (target.own is False and counted):
         return None
     text = (
-        f"{target.name} is the {_word(target.form)} over the pods, and its target has type "
+        f"{target.words} is the {_word(target.form)} over the pods, and its target has type "
         "AverageValue: the HPA asks for value / target replicas"
     )
     if target.high is not None and target.number is not None:
@@ -284,12 +306,13 @@ def _unit(target: AskedTarget) -> Misfit | None:
     if other is None:
         return None
     words, better = other
-    return Misfit(MisfitKind.UNIT, f"the target of {target.name} means {words}", number=better)
+    return Misfit(MisfitKind.UNIT, f"the target of {target.words} means {words}", number=better)
 
 
 def _range(target: AskedTarget) -> Misfit | None:
     if (
         target.number is not None
+        and target.factor == 1
         and (meant := likely_target(target.name, target.number)) is not None
     ):
         text = f"the target of {target.name} is {_text(target.number)} s: it never scales out"
@@ -298,15 +321,22 @@ def _range(target: AskedTarget) -> Misfit | None:
     if high is None or number is None or number < high:
         return None
     better = "70"
-    if target.unit is Unit.RATIO:
+    if target.unit is Unit.NUMBER:
+        better = _text(Decimal(f"{high * 0.7:g}"))
+    elif target.unit is Unit.RATIO:
         # A percentage as the target of a ratio: 70 means 0.7.
         percent = min(number, Decimal(99)) if number > 1 else Decimal(70)
         better = f"{int(percent * 10)}m"
     limit = "never above" if number > high else "at most"
-    text = (
-        f"{target.name} is {limit} {high:g}, and its target is {_text(number)}: it never scales out"
-    )
+    text = f"{target.words} is {limit} {high:g}, and its target is {_text(number)}: "
+    text += "it never scales out"
     return Misfit(MisfitKind.RANGE, text, number=better)
+
+
+def can_be_target(name: str, unit: Unit, high: float | None, number: Decimal) -> bool:
+    """Return whether a number can be the target of a metric: it is in the unit, and is exceeded."""
+    target = AskedTarget(name, unit, LoadDirection.UNKNOWN, "", VALUE, number, high)
+    return number <= 0 or (_unit(target) or _range(target)) is None
 
 
 def other_unit(unit: Unit, number: Decimal) -> tuple[str, str] | None:

@@ -93,6 +93,7 @@ _QUEUE: Final = ServerKind(
             group="servers",
             scope=Scope.SERVER,
             divisible=False,
+            from_zero=True,
             part_labels=PARTS,
             load=LoadDirection.RISES,
         ),

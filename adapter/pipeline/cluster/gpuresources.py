@@ -10,8 +10,11 @@ Sources of the names: NVIDIA/k8s-device-plugin (``api/config/v1/resources.go``: 
 (``resource_naming_strategy`` ``mixed``: ``amd.com/cpx_nps4``), Intel's device plugins (``i915``,
 ``xe``, and ``millicores``, ``memory.max``, ``tiles``, ``*_monitoring``), Project-HAMi/HAMi and
 Volcano (``gpumem``, ``gpucores``, ``vgpu-number``, ``vgpu-memory``), the device plugins of Gaudi,
-GKE, Ascend and Neuron. Network cards of the same domains: Mellanox/network-operator
-(``nvidia.com/hostdev``), ROCm/k8s-network-device-plugin (``amd.com/nic``, ``amd.com/vnic``).
+GKE, Ascend and Neuron. Ascend/mind-cluster: ``ascend-common/api/default_name.go`` (``npu`` is the
+Ascend 950) and ``ascend-device-plugin/pkg/common/constants.go`` (virtual NPUs: ``Ascend310P-2c``,
+``Ascend910-5c.1cpu.8g``, and ``npu-core`` for an amount of cores). Network cards of the same
+domains: Mellanox/network-operator (``nvidia.com/hostdev``), ROCm/k8s-network-device-plugin
+(``amd.com/nic``, ``amd.com/vnic``).
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ GPU_RESOURCES: Final[tuple[str, ...]] = (
     "habana.ai/*",
     "google.com/tpu",
     "huawei.com/Ascend*",
+    "huawei.com/npu*",
     "aws.amazon.com/neuron*",
     "volcano.sh/vgpu-*",
     "microsoft.com/directx",
@@ -96,10 +100,13 @@ _PARTS: Final = frozenset(
 """Words of resources that count parts of a device."""
 _DEVICES: Final = re.compile(
     r"nvidia\.com/(?:gpu|mig-.+)|amd\.com/(?:gpu|(?:spx|dpx|tpx|qpx|cpx)(?:_nps[0-9]+)?)"
-    r"|habana\.ai/gaudi[0-9]*|google\.com/tpu|huawei\.com/Ascend.+"
+    r"|habana\.ai/gaudi[0-9]*|google\.com/tpu|huawei\.com/(?:npu|Ascend.+)"
     r"|aws\.amazon\.com/neuron(?:device)?"
 )
 """Resources of which every unit is one device, MIG instance or partition of its own."""
+_VIRTUAL_NPU: Final = re.compile(r"huawei\.com/[^-]+-(?:vir|[0-9]+c(?![a-z])|memory$|cores?$).*")
+"""Resources by which pods request a part of an Ascend chip: by a template (``2c``,
+``vir05_1c_16g``), by an amount of cores, or by memory, from which HAMi chooses the template."""
 
 
 class ResourceUnit(StrEnum):
@@ -120,8 +127,19 @@ def unit_of(resource: str) -> ResourceUnit:
     name = resource.partition("/")[2]
     if not _PARTS.isdisjoint(_WORD.findall(name.lower())):
         return ResourceUnit.PART
-    whole = _DEVICES.fullmatch(resource) and not name.endswith(RENAMED_SUFFIX)
+    whole = _DEVICES.fullmatch(resource) and not is_hidden_partition(resource)
+    whole = whole and not name.endswith(RENAMED_SUFFIX)
     return ResourceUnit.DEVICE if whole else ResourceUnit.SHARE
+
+
+@lru_cache(maxsize=1024)
+def is_hidden_partition(resource: str) -> bool:
+    """Return whether a unit is a partition for which the exporter has the whole device's numbers.
+
+    MIG instances and AMD's partitions have numbers of their own. Ascend's npu-exporter repeats
+    those of the chip for the pod of each virtual NPU (``npu-exporter/collector/common``).
+    """
+    return _VIRTUAL_NPU.fullmatch(resource) is not None
 
 
 def vendor_of(resource: str) -> str:

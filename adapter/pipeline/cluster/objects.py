@@ -136,8 +136,8 @@ class _NodeSpec(KubeObject, frozen=True):
 
 
 class _NodeStatus(SeenConditions, frozen=True):
-    allocatable: dict[str, str | int] = {}
-    capacity: dict[str, str | int] = {}
+    allocatable: dict[str, str | int | float] = {}
+    capacity: dict[str, str | int | float] = {}
 
 
 class SeenNode(KubeObject, frozen=True):
@@ -217,12 +217,12 @@ class ClusterPolicy(KubeObject, frozen=True):
 
 
 class _QuotaStatus(KubeObject, frozen=True):
-    hard: dict[str, str | int] = {}
-    used: dict[str, str | int] = {}
+    hard: dict[str, str | int | float] = {}
+    used: dict[str, str | int | float] = {}
 
 
 class _QuotaSpec(KubeObject, frozen=True):
-    hard: dict[str, str | int] = {}
+    hard: dict[str, str | int | float] = {}
 
 
 class ResourceQuota(KubeObject, frozen=True):
@@ -326,6 +326,8 @@ class SeenVolumeClaim(KubeObject, frozen=True):
 
     metadata: Meta = Meta()
     spec: _VolumeClaimSpec = _VolumeClaimSpec()
+    origin: str = ""
+    """The file; empty for one of the cluster."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -338,6 +340,8 @@ class ConfigMap(KubeObject, frozen=True):
 
     metadata: Meta = Meta()
     data: dict[str, str] = {}
+    origin: str = ""
+    """The file; empty for one of the cluster."""
 
 
 def read(content: Any, kind: type[T]) -> T:

@@ -331,10 +331,15 @@ def _build_pod(decoded: _PodObject, pod: Pod) -> SeenPod:
 
 
 def shared_spec(spec: S) -> S:
-    """Return the first spec equal to this one."""
+    """Return the first spec equal to this one; itself if a file has a number of more than 64 bits,
+    which has no MessagePack."""
     if len(_specs) >= _MOST_SPECS:
         _specs.clear()
-    first: S = _specs.setdefault((type(spec), _encoder.encode(spec)), spec)
+    try:
+        packed = _encoder.encode(spec)
+    except OverflowError:
+        return spec
+    first: S = _specs.setdefault((type(spec), packed), spec)
     return first
 
 

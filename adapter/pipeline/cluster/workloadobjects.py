@@ -133,6 +133,11 @@ class SeenWorkload(_Object, frozen=True):
     writers: tuple[SpecWriter, ...] = ()
     origin: str = ""
     """The file; empty for one of the cluster."""
+    members: tuple[Template, ...] = ()
+    """Templates of the other pods of a replica that is a group, such as the workers of a
+    LeaderWorkerSet."""
+    group_size: int | None = None
+    """Pods of a replica, by a file; None if it does not state that."""
     sets_replicas: bool = False
     """Whether a file, or the manifest that was applied last, has ``spec.replicas``."""
 

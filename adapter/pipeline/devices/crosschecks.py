@@ -75,6 +75,8 @@ def cross_check(
             alone=device.board not in active,
         )
         verdict = judge(series.history, earlier(key), circumstances)
+        if verdict.doubts:
+            verdict = _without_unsupported(verdict, series)
         if verdict is CLEAR:
             continue
         judged[key] = add_doubts(replace(series, verdict=verdict), zeros)
@@ -91,6 +93,15 @@ def add_doubts(series: DeviceSeries, doubts: Mapping[str, Doubt]) -> DeviceSerie
         return series
     verdict = series.verdict
     return replace(series, verdict=Verdict({**verdict.doubts, **doubts}, verdict.since))
+
+
+def _without_unsupported(verdict: Verdict, series: DeviceSeries) -> Verdict:
+    """Return the verdict without the zeros of fields that the device does not support.
+
+    Nothing is wrong with its exporter, and they have no value anyway.
+    """
+    doubts = {n: why for n, why in verdict.doubts.items() if not series.is_unsupported(n)}
+    return Verdict(doubts, verdict.since)
 
 
 def _count(series: DeviceSeries, counted: set[tuple[str, str]], rejects: Rejects) -> None:
@@ -132,6 +143,9 @@ class _Asked:
 
     def reports(self, field: str) -> bool:
         return self._series.reports(field)
+
+    def is_incomplete(self, field: str) -> bool:
+        return self._series.is_incomplete(field)
 
 
 def _verdict_finder(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:

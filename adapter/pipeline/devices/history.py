@@ -128,6 +128,17 @@ class History:
                 frames[time] = left
         return _pack_frames(frames)
 
+    def from_zero(self) -> History:
+        """Return the history of the counters whose first number counts from 0."""
+        if all(column.from_zero for column in self.layout.columns):
+            return self
+        frames = {
+            time: left
+            for time, frame in self.frames()
+            if (left := {s: v for s, v in frame.items() if s.from_zero})
+        }
+        return _pack_frames(frames)
+
     def frames(self) -> Iterator[tuple[float, Frame]]:
         """Yield each time with its samples."""
         for row, time in enumerate(self.times):

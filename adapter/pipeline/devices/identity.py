@@ -27,6 +27,7 @@ from adapter.pipeline.exposition.cutlabels import (
 from adapter.pipeline.exposition.podlabels import (
     NamedPod,
     allow,
+    hides_pods,
     names_another,
     possible_pods,
     server,
@@ -87,6 +88,9 @@ def _identify(
     its_device = device(labels, result.origin, node=result.node, exporter=exporter)
     if its_device is None:
         return Identity(labels, None, flaw=NO_DEVICE)
+    if hides_pods(labels):
+        node, cluster_name = host(labels, exporter), _cluster(labels, result)
+        return Identity(labels, its_device, host=node, cluster=cluster_name, hides_pods=True)
     named_pod, others = workload(labels, direct=result.direct)
     scraped = None if result.direct else target(labels, named_pod)
     pods = possible_pods(labels, direct=result.direct)
@@ -119,10 +123,8 @@ def _identify_server(
     if not field.seen:
         aside = {*field.parts, *(label for label, _ in field.where)}
         # Nothing but the server writes labels on its own page; in a store, replicas do too.
-        chosen = field.chosen_labels and result.direct
-        its_device = part(
-            labels, assigned.pod, None if chosen else field.part_labels, aside, scraped.port
-        )
+        declared = field.part_labels if spelling.has_declared_parts(direct=result.direct) else None
+        its_device = part(labels, assigned.pod, declared, aside, scraped.port)
         assigned = assigned._replace(address=scraped)
         return Identity(labels, its_device, assigned, cluster=_cluster(labels, result), address=ip)
     seen_device = device(labels, result.origin)

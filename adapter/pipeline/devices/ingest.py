@@ -17,6 +17,12 @@ from adapter.pipeline.devices.accounting import Accounted, compare_pod_samples
 from adapter.pipeline.devices.boards import lend_board_values
 from adapter.pipeline.devices.builder import Holders, SeriesBuilder, find_superseded, holders
 from adapter.pipeline.devices.crosschecks import cross_check
+from adapter.pipeline.devices.earlierpages import (
+    NO_EARLIER_PAGES,
+    EarlierPages,
+    forget_pages,
+    pages_with,
+)
 from adapter.pipeline.devices.firstpages import first_pages
 from adapter.pipeline.devices.history import history
 from adapter.pipeline.devices.idlepower import IdlePower
@@ -25,7 +31,7 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.pageshape import shape_of
 from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.pipeline.devices.rejects import Rejects
-from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
+from adapter.pipeline.devices.series import NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import ExporterState, contents_of, still_reported_fields
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
@@ -92,13 +98,16 @@ def absorb(
         beliefs=reader.beliefs,
         disowned=reader.disowned,
         rejected=reader.rejected,
+        earlier=made.pages_after(all_series),
     )
     samples = result.samples
-    if counts.per_process or counts.judged or lent or not isinstance(samples, LayoutSamples):
+    if counts.per_process or counts.judged or lent or result.serves:
+        return state
+    if not isinstance(samples, LayoutSamples):
         return state
     shape = shape_of(reader, result, samples, state, catalog, options)
-    pages = first_pages(shape, state) if shape is not None else None
-    return state if pages is None else state.after(result.received, pages)
+    rows = first_pages(shape, state) if shape is not None else None
+    return state if rows is None else state.after(result.received, rows)
 
 
 def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:
@@ -125,7 +134,12 @@ class _SeriesMaker:
         self._options = options
         self._exporter_pod = reader.pod
         self._undecided = reader.undecided
+        self._incomplete = reader.incomplete
         self._cut = cut
+        self._builders = reader.by_key
+        same_pod = before is not None and before.pod == reader.pod
+        self._pages = before.earlier if before and same_pod else NO_EARLIER_PAGES
+        self._parts = before.all_series if before and same_pod else {}
         self._location = Location(result, reader.pod, cluster)
 
     def series(
@@ -140,13 +154,16 @@ class _SeriesMaker:
     ) -> DeviceSeries:
         """Return the device series of a builder, with its earlier samples."""
         window, oldest = self._options.window, self._options.oldest
-        earlier = self._before.all_series.get(key) if self._before else None
+        last = self._before.all_series.get(key) if self._before else None
+        earlier = None if last is None else last.history
+        if self._result.serves:
+            earlier = self._pages.before(key, builder.frames, earlier, self._options)
         if earlier is not None:
-            window = self._catalog.span(earlier.history.layout, window, oldest)
+            window = self._catalog.span(earlier.layout, window, oldest)
         if earlier is not None and builder.frames:
-            samples = earlier.history.with_frames(builder.frames, window, oldest)
+            samples = earlier.with_frames(builder.frames, window, oldest)
         else:
-            samples = earlier.history if earlier else history(builder.frames, window, oldest)
+            samples = history(builder.frames, window, oldest) if earlier is None else earlier
         if samples.newest > self._result.received:
             # The clock was set back: earlier samples would count as new until it catches up.
             samples = history(builder.frames, window, oldest)
@@ -166,15 +183,37 @@ class _SeriesMaker:
             history=samples,
             reported=reported,
             window=self._options.window,
-            shared=key.pod is not None
-            and not past
-            and (builder.replica or len(pods_by_device[key.device]) > 1),
+            shared=builder.identity.hides_pods
+            or (
+                key.pod is not None
+                and not past
+                and (builder.replica or len(pods_by_device[key.device]) > 1)
+            ),
             per_process=key in counts.per_process,
             judged=counts.judged.get(key, 0.0),
             cut=key.pod is not None and not device.mig and key.device in self._cut,
             cluster=builder.identity.cluster,
             superseded=past,
             rejected=frozenset(builder.rejected),
+            incomplete=self._incomplete if builder.identity.serves else NO_FIELDS,
+        )
+
+    def pages_after(self, all_series: Mapping[SeriesKey, DeviceSeries]) -> EarlierPages:
+        """Return what the pages show of series that they do not have, with this page.
+
+        Args:
+            all_series: its device series.
+        """
+        result, builders = self._result, self._builders.values()
+        if not result.serves or not result.direct:
+            return NO_EARLIER_PAGES
+        if self._incomplete:
+            return forget_pages(result.received, self._options)
+        times = {time for builder in builders for time in builder.frames}
+        rejected = NO_FIELDS.union(*(builder.rejected for builder in builders))
+        sought = result.sought if any(map(_has_server_series, builders)) else None
+        return pages_with(
+            *(self._pages, sought, times, rejected, self._parts, all_series, self._options)
         )
 
     def _drop_undecided(self, series: DeviceSeries) -> DeviceSeries:
@@ -218,3 +257,12 @@ def _mark_superseded(series: DeviceSeries, pods: set[PodRef] | None) -> DeviceSe
     if pods is None or series.superseded or (series.assignment and series.assignment.pod in pods):
         return series
     return replace(series, superseded=True, shared=False)
+
+
+def _has_server_series(builder: SeriesBuilder) -> bool:
+    """Return whether a page has a series of the catalogue about its server, not a user's own."""
+    return any(
+        spelling.server and spelling.field.part_labels is not None
+        for frame in builder.frames.values()
+        for spelling in frame
+    )

@@ -12,6 +12,8 @@ NODE_SERIES: Final = 1024
 
 It bounds how long the processing of a page blocks the event loop.
 """
+SERVER_PARTS: Final = 512
+"""More than a server has: 64 engines of eight models. A gateway counts per flow of its clients."""
 MAX_SAMPLES: Final = 720
 """Samples kept per device, one per scrape: an hour at five seconds.
 
@@ -47,8 +49,12 @@ class TelemetryOptions:
     at_least: float = 0.5
     """The share (0-1) of a pod's devices that must have a valid value."""
 
-    server_series: int = 512
-    """Parts of the server, and GPUs that it sees, on one pod's server page. More are left out."""
+    server_series: int = SERVER_PARTS
+    """Parts of the server, and GPUs that it sees, on one pod's server page. More are left out.
+
+    Parts of which the catalogue states the labels count apart from those that clients may choose,
+    so that these leave room for them.
+    """
     server_bytes: int = 96 << 20
     """Memory in bytes for the samples of all server pages. Pages beyond it are left out."""
     max_series: int = NODE_SERIES

@@ -17,7 +17,7 @@ from adapter.pipeline.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryO
 from adapter.pipeline.devices.parts import Parts
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.scrapetarget import find_mismatches, merge_into_devices
-from adapter.pipeline.devices.series import SeriesKey
+from adapter.pipeline.devices.series import NO_FIELDS, SeriesKey
 from adapter.pipeline.devices.state import NO_REJECTS, Belief, ExporterState, Identity
 from adapter.pipeline.devices.tenantlabels import form_belief, keeps_address
 from adapter.pipeline.devices.validity import (
@@ -31,6 +31,7 @@ from adapter.pipeline.devices.validity import (
 )
 from adapter.pipeline.exposition.bucketnames import bucket_of
 from adapter.pipeline.exposition.line import BAD_VALUE, LONG_LABEL, MANY_LABELS
+from adapter.pipeline.exposition.lines import CUT_LINE
 from adapter.pipeline.exposition.podlabels import possible_pods
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps, parts
@@ -73,7 +74,7 @@ class PageReader:
         self._rejects = rejects
         self._builders: dict[int, SeriesBuilder | None] = {}
         self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
-        self._parts = Parts()
+        self._parts = Parts(direct=result.direct)
         self._histograms: Histograms | None = None
         self._forked: list[Sample] = []
         """Samples to read again under each field that their labels select."""
@@ -91,8 +92,16 @@ class PageReader:
         """The exporter's own pod, if known."""
         self.plain = False
         """Whether each sample was read regardless of the others; set by the last step."""
+        self.incomplete = NO_FIELDS
+        """See :attr:`adapter.pipeline.devices.series.DeviceSeries.incomplete`."""
         self.disowned: Mapping[PodRef, Mismatch] = {}
         """See :attr:`adapter.pipeline.devices.state.ExporterState.disowned`."""
+        self._declared = 0
+        """Builders of parts whose labels the catalogue states."""
+        self._refusals = 0
+        """Label sets without a builder, because there are too many."""
+        self._incomplete: set[str] = set()
+        """Fields of servers of which samples were refused."""
         self._unidentified: list[Identity] = []
         self.rejected: Mapping[PodRef, str] = NO_REJECTS
         """See :attr:`adapter.pipeline.devices.state.ExporterState.rejected`."""
@@ -102,10 +111,13 @@ class PageReader:
         yield from self._read(self._result.samples)
         yield from self._read(self._forked)
         self._note_unread()
+        self._note_incomplete()
         yield from self._settle_ratios()
         yield from self._parts.settle()
         if self._histograms is not None:
             yield from self._histograms.settle()
+        if self._incomplete:
+            yield from self._leave_out_incomplete()
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
@@ -118,7 +130,7 @@ class PageReader:
             or self._ratios
             or self.undecided
             or self.disowned
-            or self._full
+            or self._refusals
             or self.by_key.keys() != as_read.keys()
         )
 
@@ -163,7 +175,7 @@ class PageReader:
                 if not len(builders) % DEVICES:
                     yield
             if builder is None or (builder.mig and not spelling.on_mig):
-                self._rejects.count(self._flaw(id(labels) + salt, builder))
+                self._count_flaw(id(labels) + salt, builder, spelling)
                 continue
             measured = time if stale < time <= received else self._odd_time(time)
             if spelling.special:
@@ -195,7 +207,30 @@ class PageReader:
         """Return why the samples of a label set are left out."""
         if builder is not None:
             return INVALID_ON_MIG
-        return TOO_MANY if self._full else self.beliefs[address].identity.flaw
+        belief = self.beliefs.get(address)
+        return TOO_MANY if belief is None else belief.identity.flaw
+
+    def _count_flaw(self, address: int, builder: SeriesBuilder | None, spelling: Spelling) -> None:
+        """Count a sample that is left out, and note a server's field that is incomplete now."""
+        flaw = self._flaw(address, builder)
+        self._rejects.count(flaw)
+        if flaw is TOO_MANY and spelling.server:
+            self._incomplete.add(spelling.field.name)
+
+    def _leave_out_incomplete(self) -> Steps[None]:
+        """Leave out the fields of servers of which samples were refused.
+
+        The sum of some parts is smaller than that of all, and so is that of earlier pages.
+        """
+        self.incomplete = frozenset(self._incomplete)
+        self.reported |= self.incomplete
+        earlier = dict.fromkeys(self.incomplete, self._result.received)
+        for number, builder in enumerate(self.by_key.values(), 1):
+            if builder.identity.serves:
+                builder.drop(self.incomplete)
+                self.undecided.setdefault(builder.identity.key.device, {}).update(earlier)
+            if not number % SAMPLES:
+                yield
 
     def _label_variants(
         self, name: str, labels: Mapping[str, str], value: float, time: float
@@ -266,16 +301,36 @@ class PageReader:
         name = spelling.field.name
         fields[name] = max(time, fields.get(name, time))
 
-    @property
-    def _full(self) -> bool:
+    def _has_room(self, *, declared: bool) -> bool:
+        """Return whether one more builder fits.
+
+        Args:
+            declared: the catalogue states which labels identify it. Clients cannot make more of
+                these, so the parts that clients make leave room for them.
+        """
+        kept = self._declared if declared else len(self.by_key) - self._declared
+        return kept < self._most_builders()
+
+    def _most_builders(self) -> int:
         options = self._options
-        most = options.server_series if self._result.serves else options.max_series
-        return len(self.by_key) >= most
+        return options.server_series if self._result.serves else options.max_series
+
+    def _is_futile(self, spelling: Spelling, *, declared: bool) -> bool:
+        """Return whether one more label set is not worth its identity, which costs time.
+
+        Each label set that clients make is a part of its own, so none has a builder already. One
+        of a device may have; but of a page with twice as many label sets as fit, no more is read.
+        """
+        if spelling.server:
+            return not (declared or self._has_room(declared=False))
+        return self._refusals > self._most_builders()
 
     def _builder(
         self, address: int, labels: Mapping[str, str], spelling: Spelling
     ) -> SeriesBuilder | None:
-        if self._full:
+        declared = spelling.has_declared_parts(direct=self._result.direct)
+        if self._is_futile(spelling, declared=declared):
+            self._refusals += 1
             return None
         before = self._before.beliefs.get(address) if self._before else None
         if (
@@ -292,9 +347,13 @@ class PageReader:
             lambda left: self._identify(left, spelling),
             before,
         )
-        self.beliefs[address] = belief
         identity, key = belief.identity, belief.key
         device = identity.device
+        builder = self.by_key.get(key) if device is not None else None
+        if device is not None and builder is None and not self._has_room(declared=declared):
+            self._refusals += 1
+            return None
+        self.beliefs[address] = belief
         for reason in belief.aside:
             self._rejects.add(
                 Reject(reason, "", device.id if device else ""), self._result.received
@@ -302,9 +361,9 @@ class PageReader:
         if device is None:
             self._unidentified.append(known)
             return None
-        builder = self.by_key.get(key)
         if builder is None:
             builder = self.by_key[key] = SeriesBuilder(identity, self._times)
+            self._declared += declared
         builder.replica = builder.replica or identity.replica
         return builder
 
@@ -337,7 +396,7 @@ class PageReader:
 
     def _note_unread(self) -> None:
         """Note the devices of samples whose number could not be read; the page is bounded."""
-        for name, labels, _, _ in self._result.unread:
+        for name, labels, _, time in self._result.unread:
             spelling = self._catalog.spellings.get(name)
             if spelling is None:
                 continue
@@ -349,9 +408,23 @@ class PageReader:
             if builder is None or device is None:
                 continue
             builder.rejected.add(spelling.field.name)
+            self._parts.reject(builder, spelling, time)
             if not builder.mig:
                 self.reported.add(spelling.field.name)
             self._rejects.note(Reject(BAD_VALUE, spelling.name, device.id), self._result.received)
+
+    def _note_incomplete(self) -> None:
+        """Note the fields of a server of which the page does not have all samples, or not all that
+        were read: the sum of the others is too small."""
+        for name in self._result.incomplete if self._result.serves else ():
+            bucket = bucket_of(name)
+            spelling = self._catalog.spellings.get(bucket[0] if bucket else name)
+            if spelling is not None and spelling.server:
+                self._incomplete.add(spelling.field.name)
+        if CUT_LINE in self._result.rejects and self._result.samples:
+            last_spelling = self._catalog.spellings.get(self._result.samples[-1].name)
+            if last_spelling is not None:
+                self._parts.reject_all(last_spelling)
 
     def _pods_without_device(self) -> Mapping[PodRef, str]:
         """Return the pods that samples without a device name, and why there is none."""

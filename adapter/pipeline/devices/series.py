@@ -24,8 +24,8 @@ class Doubt(StrEnum):
 
 
 UNSUPPORTED: Final = "zero_of_unsupported_field"
-"""Why a 0 of a field that is never 0 is left out; see
-:attr:`adapter.pipeline.catalog.field.Field.positive`."""
+"""Why a 0 that is not a value is left out; see
+:attr:`adapter.pipeline.catalog.field.Field.positive` and ``unsupported`` there."""
 
 
 DEVICE: Final = ""
@@ -89,7 +89,7 @@ class DeviceSeries:
     """Fields for which the exporter writes samples, valid or not."""
     window: float
     shared: bool = False
-    """Several pods are assigned the device, or the exporter marks it as a replica."""
+    """Several pods have the device, named or not, or the exporter marks it as a replica."""
     per_process: bool = False
     """The exporter accounts utilisation and used memory of this device per process."""
 
@@ -106,6 +106,8 @@ class DeviceSeries:
     """The cluster that the sample names."""
     rejected: frozenset[str] = NO_FIELDS
     """Fields of which the last scrape result has a sample that was left out for its number."""
+    incomplete: frozenset[str] = NO_FIELDS
+    """Fields of a server without a value, because its page has more parts than are read."""
     verdict: Verdict = CLEAR
     """Which of the device's fields are not trusted, and why."""
 
@@ -127,13 +129,13 @@ class DeviceSeries:
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """Return the field's mean over the window or its newest value; None if it is doubted.
 
-        A 0 of a field that is never 0 is None too.
+        A 0 that is not a value is None too.
         """
         if field in self.verdict.doubts:
             return None
         kind, window, percentile = what
         measured = self.history.value_of(field, kind, window or self.window, percentile)
-        if measured is None or measured.value or not self._is_positive(field):
+        if measured is None or measured.value or not self._has_no_zero(field):
             return measured
         return None
 
@@ -143,13 +145,19 @@ class DeviceSeries:
 
     def is_unsupported(self, field: str) -> bool:
         """Return whether the exporter writes 0 because the device does not support the field."""
-        newest = self.newest(field) if self._is_positive(field) else None
+        newest = self.newest(field) if self._has_no_zero(field) else None
         return newest is not None and newest.value == 0
 
-    def _is_positive(self, field: str) -> bool:
+    def _has_no_zero(self, name: str) -> bool:
+        """Return whether a 0 of the field is not a value of this device."""
         layout = self.history.layout
-        columns = layout.of_field.get(field)
-        return columns is not None and layout.columns[columns[0]].field.positive
+        columns = layout.of_field.get(name)
+        if columns is None:
+            return False
+        field = layout.columns[columns[0]].field
+        if field.unsupported is not None and field.unsupported.search(self.device.model):
+            return True
+        return field.positive
 
     @property
     def own(self) -> bool:
@@ -175,6 +183,10 @@ class DeviceSeries:
     def reports(self, field: str) -> bool:
         """Return whether the exporter writes samples of this field."""
         return field in self.reported
+
+    def is_incomplete(self, field: str) -> bool:
+        """Return whether there is no value because the page has more parts than are read."""
+        return field in self.incomplete
 
 
 def idle_since(all_series: Iterable[DeviceSeries], oldest: float) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
 from adapter.pipeline.devices.device import Device
+from adapter.pipeline.devices.earlierpages import NO_EARLIER_PAGES, EarlierPages
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict, series_key
 from adapter.pipeline.devices.validity import RatioScale
@@ -39,6 +40,9 @@ class Identity(NamedTuple):
     that of ``assignment`` does not (:func:`adapter.pipeline.exposition.podlabels.workload`)."""
     address: str = ""
     """The IP address by which the pod of a server was looked for; empty if its labels name it."""
+
+    hides_pods: bool = False
+    """Several pods have the device, and the sample names none of them."""
 
     @property
     def serves(self) -> bool:
@@ -163,7 +167,7 @@ class ExporterState:
     """
 
     __slots__ = (
-        *("_contents", "answers", "beliefs", "disowned"),
+        *("_contents", "answers", "beliefs", "disowned", "earlier"),
         *("origin", "pages", "pod", "received", "rejected", "scale"),
     )
 
@@ -178,6 +182,7 @@ class ExporterState:
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
         rejected: Mapping[PodRef, str] = NO_REJECTS,
+        earlier: EarlierPages = NO_EARLIER_PAGES,
     ) -> None:
         self.origin = origin
         self.received = received
@@ -195,6 +200,8 @@ class ExporterState:
         """Pods that samples of the last result appear to name for devices, and the mismatch."""
         self.rejected = rejected
         """Pods that samples of the last result name without a device, and the reject reason."""
+        self.earlier = earlier
+        """What the pages show of series that they do not have; they are a server's, if any."""
         self.answers: dict[object, object] = {}
         """Cache of what readers computed from these device series; discarded with the state."""
         self._contents = contents if isinstance(contents, Contents) else None

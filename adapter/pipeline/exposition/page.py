@@ -88,11 +88,19 @@ class Page:
     """Upper bound of the bytes of the page's label sets, while they are kept."""
     unread: Sequence[Sample] = field(default=(), compare=False)
     """Samples whose number cannot be read, as not a number; at most 64. They are in ``rejects``."""
+    incomplete: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of series of which samples beyond a limit were left out: a sum of the others is too
+    small."""
 
     @property
     def abandoned(self) -> bool:
         """Whether the page exceeded its limits, so that nothing of it was kept."""
         return TOO_COSTLY in self.rejects
+
+    @property
+    def whole(self) -> bool:
+        """Whether no line was left out, so that a series without a sample is not on the page."""
+        return not self.rejects.keys() - {DUPLICATE_LABEL}
 
 
 class LabelMemo:
@@ -153,19 +161,23 @@ def parse_in_steps(
         layout, same = by_layout
         return Page(same, dict(layout.rejects), layout.held)
     reader = _Reader(time, memo, wanted, limits, seconds=is_open_metrics(page))
-    left = limits.lines
+    left, full = limits.lines, False
     try:
         for lines in lines_of(page, reader.rejects):
             left -= len(lines)
             if left < 0:
                 raise _TooCostlyError
             for some in parts(lines, _LINES):
-                yield from reader.read(some)
+                if full:
+                    reader.note_names(some)
+                else:
+                    yield from reader.read(some)
                 yield
             if len(reader.samples) > limits.samples:
                 reader.rejects[TOO_MANY] += len(reader.samples) - limits.samples
+                reader.incomplete.update(sample.name for sample in reader.samples[limits.samples :])
                 del reader.samples[limits.samples :]
-                break
+                full = True
     except _TooCostlyError:
         return Page([], {TOO_COSTLY: 1})
     memo.sets, memo.flawed = reader.sets, reader.flawed
@@ -176,7 +188,7 @@ def parse_in_steps(
         samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
         if isinstance(samples, LayoutSamples):
             memo.sets, memo.flawed = _NO_SETS, _NONE_FLAWED
-    return Page(samples, rejects, reader.held, reader.unread)
+    return Page(samples, rejects, reader.held, reader.unread, frozenset(reader.incomplete))
 
 
 def _samples(
@@ -200,6 +212,7 @@ class _Reader:
         self.held = 0
         self.samples: list[Sample] = []
         self.unread: list[Sample] = []
+        self.incomplete: set[str] = set()
         self.rejects: Counter[str] = Counter()
         self.sets: dict[bytes, Mapping[str, str]] = {}
         self.flawed: dict[bytes, Labels] = {}
@@ -245,6 +258,14 @@ class _Reader:
                 append(make(Sample, (name, labels, value, time)))
             except ValueError:
                 self._parse_slowly(line)
+
+    def note_names(self, lines: Sequence[bytes]) -> None:
+        """Note the wanted series of lines that are not read any more."""
+        for line in lines:
+            words = line.partition(b"{")[0].split(None, 1)
+            name = words[0].decode("latin-1") if words else ""
+            if self._wanted is None or name in self._wanted:
+                self.incomplete.add(name)
 
     def _spend(self, work: int) -> None:
         self._work -= work
@@ -363,6 +384,7 @@ class _Reader:
         if self._wanted is not None and name not in self._wanted:
             return
         if not self._remember(text, labels):
+            self.incomplete.add(name)
             return
         if labels.duplicates:
             self.rejects[DUPLICATE_LABEL] += 1

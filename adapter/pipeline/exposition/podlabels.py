@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.exposition.podspellings import (
     EXPORTED,
+    MANY_PODS,
     POD,
     SPELLINGS,
     LabelWriter,
@@ -82,6 +83,11 @@ def workload(
     namespace = _first(labels, (EXPORTED + "namespace", "namespace"))
     pod = _read_pod(labels, POD, namespace) if namespace and labels.get(POD.pod) else None
     return pod, (*_pods_of_namespace(labels, namespace), *_target_pods(labels))
+
+
+def hides_pods(labels: Mapping[str, str]) -> bool:
+    """Return whether the exporter says that several pods have the device, and names none."""
+    return any(labels.get(spelling.pod) == MANY_PODS for spelling in _spellings(labels))
 
 
 def target(labels: Mapping[str, str], named_pod: NamedPod | None) -> NamedPod | None:

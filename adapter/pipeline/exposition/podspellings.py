@@ -114,6 +114,9 @@ WORKLOAD_LABELS: Final = _OF_PAGES | {
     EXPORTED + label for label in (POD.pod, *POD.namespaces, *POD.containers)
 }
 """Labels with which exporters name a workload, also after a scrape has renamed them."""
+MANY_PODS: Final = "not_displayed_for_multi_pod"
+"""What Ascend's npu-exporter writes, since August 2026, instead of the pods of a chip that several
+have (``npu-exporter/collector/metrics/common_utils.go``)."""
 TARGET_LABELS: Final = WORKLOAD_LABELS | {
     label
     for spelling in SPELLINGS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -68,6 +68,11 @@ class ScrapeResult:
     """
     unread: Sequence[Sample] = ()
     """Samples whose number could not be read, as not a number; they are in ``rejects`` too."""
+    incomplete: frozenset[str] = frozenset()
+    """Names of series of which samples beyond a limit were left out."""
+    sought: Container[str] | None = None
+    """The series names for which the page was read in full: one that is not among the samples is
+    not on the page. None if that is not known."""
 
     @property
     def direct(self) -> bool:

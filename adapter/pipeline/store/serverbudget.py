@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 
 from adapter.pipeline.devices.state import ExporterState
 
@@ -20,7 +21,8 @@ def weight(exporter: ExporterState | None) -> int:
     """Return the estimated bytes of an exporter's series."""
     if exporter is None:
         return 0
-    histories = (series.history for series in exporter.all_series.values())
+    live = (series.history for series in exporter.all_series.values())
+    histories = chain(live, exporter.earlier.gone.values())
     return sum(_SERIES_BYTES + 8 * (len(h.times) + len(h)) for h in histories)
 
 

@@ -30,9 +30,8 @@ from adapter.pipeline.attribution.unnamedpods import (
     unnamed_server,
     unreported_node,
 )
+from adapter.pipeline.attribution.unreadseries import NO_VALUE, NOT_EXPORTED
 from adapter.pipeline.attribution.values import (
-    NO_VALUE,
-    NOT_EXPORTED,
     READING_BEGINS,
     STALE,
     TOO_FEW,

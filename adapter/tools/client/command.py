@@ -72,7 +72,10 @@ def print_document(content: Any, output: str, *, many: bool = False) -> None:
     if output == "yaml":
         import yaml  # noqa: PLC0415 - only this format needs it
 
-        text = yaml.safe_dump(json.loads(text), sort_keys=False, width=math.inf).rstrip("\n")
+        from apiservice.runtime.yamltypes import Dumper  # noqa: PLC0415 - as above
+
+        text = yaml.dump(json.loads(text), Dumper=Dumper, sort_keys=False, width=math.inf)
+        text = text.rstrip("\n")
         text = f"---\n{text}" if many else text
     click.echo(text)
 

@@ -46,20 +46,24 @@ _ODD: Final = (
 
 
 @contextmanager
-def odd_answers() -> Iterator[None]:
+def odd_answers(file: str = "") -> Iterator[None]:
     """Turn the errors that an answer of another form causes into a ClientError.
 
     The server of an aggregated API, or a proxy, may answer with other types than the API has.
+
+    Args:
+        file: that is read, instead of a cluster.
     """
     try:
         yield
     except _ODD as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:200]
+        advice = "compare the versions of this command and of the cluster, and report it"
         raise ClientError(
-            f"an object of the cluster has a form that this command does not know "
+            f"{file or 'an object of the cluster'} has a form that this command does not know "
             f"({type(error).__name__}: {text}; {Path(frame.filename).name} line {frame.lineno}): "
-            f"compare the versions of this command and of the cluster, and report it"
+            f"{'report it' if file else advice}"
         ) from error
 
 

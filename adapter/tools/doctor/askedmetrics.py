@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Set
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.triggerquery import form_of_query
 from adapter.hpa import quantity
 from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
 from adapter.pipeline.attribution.serieslabels import parse_selector
 from adapter.pipeline.catalog.metric import Combine
-from adapter.pipeline.catalog.promise import SLO_RATIO
-from adapter.pipeline.catalog.promqltext import parse_aggregate
 from adapter.pipeline.catalog.targetfit import (
     AGGREGATE,
     AskedTarget,
@@ -39,7 +39,6 @@ from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.scaletargets import pods_of, workload_of
 from adapter.tools.doctor.servedmetrics import KnownMetric
-from apiservice.labels.selector import Selector, SelectorError, parse
 
 OURS: Final = ("Pods", "Object", "External")
 
@@ -72,14 +71,17 @@ def targets(facts: Facts) -> Iterator[SeenTarget]:
         for metric in hpa.metrics:
             known_metric = names.get(metric.name)
             if known_metric is not None and metric.type in OURS and not hpa.owner:
-                yield _of_hpa(facts, hpa, metric, known_metric)
+                yield target_of_metric(facts, hpa, metric, known_metric)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         for trigger in scaled.triggers:
             if (target := _of_trigger(facts, scaled, trigger, names)) is not None:
                 yield target
 
 
-def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known_metric: KnownMetric) -> SeenTarget:
+def target_of_metric(
+    facts: Facts, hpa: Hpa, metric: HpaMetric, known_metric: KnownMetric
+) -> SeenTarget:
+    """Return the target of a metric of an HPA, by what is known of the metric."""
     target = AskedTarget(
         metric.name,
         known_metric.unit,
@@ -122,7 +124,7 @@ def _hpa_fix(hpa: Hpa, metric: HpaMetric, misfit: Misfit) -> tuple[str, str | Fi
         words += _per_replica(misfit)
         path = f"{path}.target"
     else:
-        path = f"{path}.target.{'averageValue' if metric.average is not None else 'value'}"
+        path = f"{path}.target.{metric.compared.key}"
         value, words = misfit.number, _number_words(path, misfit)
     return words, "" if hpa.origin else change_hpa(hpa.manifest, path, value)
 
@@ -150,10 +152,11 @@ def _of_trigger(
     Without an aggregation, KEDA takes the only series of the answer, so there is no form to judge.
     """
     name, form, key = trigger.metadata.get("metric", ""), "", "target"
+    factor = Decimal(1)
     if trigger.ours:
         form = form_of("External", Combine.MEAN, trigger.metadata.get(AGGREGATE, ""))
-    elif simple := parse_aggregate(trigger.query):
-        (form, name), key = simple, "threshold"
+    elif query := form_of_query(trigger.query):
+        name, form, factor, key = query.series, query.form, query.factor, "threshold"
     metric = names.get(name) if trigger.ours or trigger.query else None
     if metric is None:
         return None
@@ -173,7 +176,7 @@ def _of_trigger(
     )
     return SeenTarget(
         scaled.subject,
-        target,
+        target.times(factor),
         averaged=not form,
         goal="its maximum" if scaled.high is None else f"maxReplicaCount {scaled.high}",
         fix=lambda misfit: _trigger_fix(scaled, trigger, key, misfit),
@@ -242,13 +245,17 @@ def _selects(facts: Facts, scaler: Hpa | SeenScaledObject) -> Selects:
     """Return which pods of a replica the HPA controller reads, by kind and size of its groups."""
     if selects_of(scaler.kind, None) is Selects.ALL:
         return Selects.ALL
-    of = (scaler.kind, scaler.namespace, scaler.target)
-    return selects_of(scaler.kind, None, facts.once(_sizes, facts.pods, facts.group_sizes).get(of))
+    workload = workload_of(facts, scaler)
+    size = workload.group_size if workload is not None else None
+    if size is None:
+        of = (scaler.kind, scaler.namespace, scaler.target)
+        size = facts.once(_sizes, facts.pods).get(of)
+    return selects_of(scaler.kind, None, size)
 
 
 def _sizes(facts: Facts) -> Mapping[tuple[str, str, str], int]:
     """Return kind, namespace and name of what scales groups -> the pods of each group."""
-    sizes = dict(facts.group_sizes.value or {}) if facts.group_sizes.known else {}
+    sizes: dict[tuple[str, str, str], int] = {}
     for pod in facts.pods.read() if facts.pods.known else ():
         size = stated_size(pod.pod.annotations)
         for above in workloads(pod.pod) if size is not None else ():
@@ -268,42 +275,6 @@ def _cut_nodes(facts: Facts) -> Set[str]:
 
 def _labels(facts: Facts, scaler: Hpa | SeenScaledObject) -> Mapping[str, str] | None:
     workload = workload_of(facts, scaler)
-    return workload.spec.template.metadata.labels if workload is not None else None
-
-
-class SeenSelector(NamedTuple):
-    """A selector of series in a manifest."""
-
-    subject: str
-    metric: str
-    at: str
-    """The path of the selector."""
-    selector: Selector
-    kind: str
-    """Type of the metric; ``Object`` for that of a trigger, which selects devices too."""
-    command: str | Fix
-    """Opens the manifest in an editor; empty for a file."""
-
-
-def selectors(facts: Facts) -> Iterator[SeenSelector]:
-    """Yield the valid selectors of series of HPAs and ScaledObjects; raises UnreadError."""
-    names = servedmetrics.metrics(facts.settings)
-    for hpa in facts.hpas.read():
-        for metric in hpa.metrics:
-            stated = metric.selector or metric.name == SLO_RATIO
-            selector = parse_selector(metric.selector or {}) if stated else None
-            if selector is not None and metric.type in OURS and metric.name in names:
-                path = f"{metric.at}.{metric.key}.metric.selector"
-                edit = "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
-                yield SeenSelector(hpa.subject, metric.name, path, selector, metric.type, edit)
-    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
-        for trigger in scaled.ours:
-            try:
-                selector = parse(trigger.metadata.get("metricSelector", ""))
-            except SelectorError:
-                continue  # GMA426
-            path = f"{trigger.path}.metadata.metricSelector"
-            name = trigger.metadata.get("metric", "")
-            if name == SLO_RATIO:
-                continue  # GMA426 has its promise
-            yield SeenSelector(scaled.subject, name, path, selector, "Object", scaled.edit)
+    if workload is None or workload.members:  # a controller of groups adds labels
+        return None
+    return workload.spec.template.metadata.labels

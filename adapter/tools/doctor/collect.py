@@ -91,7 +91,9 @@ class Collector:
     inside: bool = False
     """This process runs in a pod of the cluster, and reaches the other pods."""
     notes: list[str] = field(default_factory=list)
-    """Limits that were reached, and objects that could not be read."""
+    """Parts that were read for an example, such as some of many exporters."""
+    unread: list[str] = field(default_factory=list)
+    """Objects that no check could look at, one line for each list."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     namespace: str = ""
     """The only namespace whose HPAs, and what concerns them alone, are read; empty: all."""
@@ -276,7 +278,7 @@ class Collector:
         unreadable = 0
         async for texts in self.api.texts(path, fields=fields):
             if len(items) >= MOST or time.monotonic() > self.deadline:
-                self.notes.append(f"{path}: only the first {len(items)} objects were read")
+                self.unread.append(f"{path}: only the first {len(items)} objects were read")
                 break
             for text in texts:
                 try:
@@ -284,7 +286,7 @@ class Collector:
                 except (*UNREADABLE, ValueError, TypeError, AttributeError):
                     unreadable += 1
         if unreadable:
-            self.notes.append(f"{path}: {count(unreadable, 'object')} could not be decoded")
+            self.unread.append(f"{path}: {count(unreadable, 'object')} could not be decoded")
         return items
 
     async def _workloads(self) -> Fact[Sequence[SeenWorkload]]:

@@ -11,7 +11,7 @@ from adapter.answers.causes import Cause
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.answers.keda.trouble import SeenScaler
 from adapter.config.settings import Settings
-from adapter.hpa.spec import source_key
+from adapter.hpa.spec import MetricKind, TargetKind, compared_kind, source_key
 from adapter.pipeline.cluster.evictions import SeenBudget
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.objects import (
@@ -104,6 +104,12 @@ class HpaMetric(NamedTuple):
     selector: Mapping[str, Any] | None = None
     described: tuple[str, str] = ("", "")
     """Kind and name of the object of an Object metric."""
+    percent: Decimal | None = None
+    """``averageUtilization`` of the target, or the number of ``odd``."""
+    odd: str = ""
+    """A number of the target that is not a quantity, such as ``80%``; empty without one."""
+    has_value: bool = False
+    """Whether the HPA's status has a value of it."""
 
     @property
     def key(self) -> str:
@@ -111,9 +117,25 @@ class HpaMetric(NamedTuple):
         return source_key(self.type)
 
     @property
+    def selector_path(self) -> str:
+        """The path of the metric's selector."""
+        return f"{self.at}.{self.key}.metric.selector"
+
+    @property
+    def compared(self) -> TargetKind:
+        """The kind of target that the controller compares it with; Value if none is valid."""
+        try:
+            averaged = self.average is not None
+            return compared_kind(MetricKind(self.type), self.target_type, averaged=averaged)
+        except ValueError:
+            return TargetKind.VALUE
+
+    @property
     def target(self) -> Decimal | None:
-        """The number of the target, whichever field has it."""
-        return self.average if self.average is not None else self.value
+        """The number of the target: of the field that the controller reads, else of another."""
+        of_value = self.compared is TargetKind.VALUE
+        first, second = (self.value, self.average) if of_value else (self.average, self.value)
+        return first if first is not None else second
 
 
 class Hpa(NamedTuple):
@@ -138,6 +160,8 @@ class Hpa(NamedTuple):
     manifest: Mapping[str, Any]
     origin: str = ""
     """The file it was read from; empty for a cluster's."""
+    version: str = ""
+    """``apiVersion`` of the scale target."""
 
     @property
     def subject(self) -> str:
@@ -233,8 +257,6 @@ class Facts:
     leases: Fact[Sequence[Lease]] = _OFF
     pods: Fact[Sequence[SeenPod]] = _OFF
     workloads: Fact[Sequence[SeenWorkload]] = _OFF
-    group_sizes: Fact[Mapping[tuple[str, str, str], int]] = _OFF
-    """Kind, namespace and name of a workload -> pods of each replica, by manifests."""
     replicasets: Fact[Sequence[SeenWorkload]] = _OFF
     """Those that should have pods, or have some."""
     events: Fact[Sequence[SeenEvent]] = _OFF

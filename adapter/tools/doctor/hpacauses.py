@@ -85,12 +85,13 @@ def concerns(
 
 
 def asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
-    """Return whether a workload's template asks for a GPU, or claims devices."""
-    spec = workload.spec.template.spec
-    if spec.resource_claims:
+    """Return whether one of a workload's templates asks for a GPU, or claims devices."""
+    specs = [template.spec for template in (workload.spec.template, *workload.members)]
+    if any(spec.resource_claims for spec in specs):
         return True
     return any(
         resources.is_gpu(resource)
+        for spec in specs
         for container in spec.containers
         for amounts in (container.resources.limits, container.resources.requests)
         for resource in amounts

@@ -29,10 +29,13 @@ class DoctorReport:
     """The text has a line for each check."""
     quiet: bool = False
     """The text has only what was found, and what could not be checked."""
+    unread: tuple[str, ...] = ()
+    """Files and objects that no check could look at, and why."""
 
     @property
     def status(self) -> int:
-        """1 if there is an error; 2 if a check could not be made, or none applies; else 0.
+        """1 if there is an error; 2 if a check could not be made or none applies, or a manifest
+        could not be read; else 0.
 
         What only a run in the cluster can check does not count elsewhere: it is the same for every
         healthy cluster.
@@ -40,7 +43,8 @@ class DoctorReport:
         if any(result.severity is Severity.ERROR for result in self.results):
             return BLOCKED
         looked = any(result.outcome in (Outcome.FINE, Outcome.FOUND) for result in self.results)
-        return FINE if looked and not any(result.failed for result in self.results) else UNSEEN
+        failed = bool(self.unread) or any(result.failed for result in self.results)
+        return FINE if looked and not failed else UNSEEN
 
     @cached_property
     def parts(self) -> list[ResultPart]:
@@ -75,7 +79,7 @@ class DoctorReport:
             blocks.append(block)
             if head == _HEADS[FindingEffect.CAUSE]:
                 blocks.append(screen.wrap(self.advice) if self.advice else [])
-        blocks += [list(printed.gaps()), *self._fine_checks(printed)]
+        blocks += [[*printed.gaps(), *printed.unread(self.unread)], *self._fine_checks(printed)]
         if not self.quiet:
             blocks.append(list(self._summary(screen)))
         return [line for block in filter(None, blocks) for line in ("", *block)][1:]
@@ -112,6 +116,8 @@ class DoctorReport:
         ]
         if counts["unknown"]:
             parts.append(f"{counts['unknown']} could not be checked")
+        if counts["unread"]:
+            parts.append(f"{counts['unread']} could not be read")
         if counts["partial"]:
             parts.append(f"{counts['partial']} could be checked only in part")
         if counts["skipped"]:
@@ -133,6 +139,7 @@ class DoctorReport:
             **({"advice": self.advice} if self.advice else {}),
             "checks": [_row(result) for result in self.results],
             "notes": list(self.notes),
+            "unread": list(self.unread),
         }
 
     def counts(self) -> dict[str, int]:
@@ -144,6 +151,7 @@ class DoctorReport:
             "unknown": _count(self.results, Outcome.UNKNOWN),
             "partial": sum(result.unchecked and bool(result.findings) for result in self.results),
             "skipped": _count(self.results, Outcome.SKIPPED),
+            "unread": len(self.unread),
         }
 
 

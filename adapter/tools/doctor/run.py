@@ -54,7 +54,7 @@ class DoctorOptions:
 def check(options: DoctorOptions) -> None:
     """Check manifests, or a cluster if none is named, and exit."""
     try:
-        with odd_answers():
+        with odd_answers(", ".join(map(str, options.files))):
             facts, report = (
                 _check_files(options) if options.files else asyncio.run(_check_cluster(options))
             )
@@ -78,11 +78,15 @@ def _check_files(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     if manifests.foreign:
         source += f", and left out {manifests.foreign} of other kinds"
     facts = manifests.facts()
-    return facts, _report(facts, options, source, manifests.notes)
+    return facts, _report(facts, options, source, manifests.notes, manifests.unread)
 
 
 def _report(
-    facts: Facts, options: DoctorOptions, source: str, notes: Sequence[str]
+    facts: Facts,
+    options: DoctorOptions,
+    source: str,
+    notes: Sequence[str],
+    unread: Sequence[str] = (),
 ) -> DoctorReport:
     results, notes = run(facts, options.only), list(notes)
     if namespace := options.access.namespace:
@@ -90,7 +94,9 @@ def _report(
         source += f", namespace {namespace}"
         if others:
             notes.append(f"{count(others, 'finding')} of other namespaces: leave out -n")
-    return DoctorReport(results, source, tuple(notes), options.verbose, options.quiet)
+    return DoctorReport(
+        results, source, tuple(notes), options.verbose, options.quiet, tuple(unread)
+    )
 
 
 async def _check_cluster(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
@@ -130,7 +136,7 @@ async def _look(api: Api, options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     if access.namespace:
         await check_namespace(api)
     facts = await collector.facts()
-    return facts, _report(facts, options, f"server {api.origin}", collector.notes)
+    return facts, _report(facts, options, f"server {api.origin}", collector.notes, collector.unread)
 
 
 def choose_checks(words: Sequence[str]) -> frozenset[str]:

@@ -68,5 +68,6 @@ def _result(check: DoctorCheck, facts: Facts) -> Result:
         return Result(check, outcome, (), str(error), error.command, error.inside)
     except Exception as error:  # an error in one check must not hide the others
         why = f"the check itself failed, please report it: {type(error).__name__}: {error}"
-        return Result(check, Outcome.UNKNOWN, why=why)
+        outcome = Outcome.FOUND if findings else Outcome.UNKNOWN
+        return Result(check, outcome, tuple(findings), why)
     return Result(check, Outcome.FOUND if findings else Outcome.FINE, tuple(findings))

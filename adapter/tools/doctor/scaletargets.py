@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
+from adapter.tools.doctor.copies import nearest_copies
 from adapter.tools.doctor.facts import Facts, Hpa
 
 
 def target_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
     """Return what an HPA or a ScaledObject scales, if it was read; raises UnreadError."""
+    copies = nearest_copies(scaler.origin, copies_of_target(facts, scaler))
+    return copies[0] if copies else None
+
+
+def copies_of_target(facts: Facts, scaler: Hpa | SeenScaledObject) -> Sequence[SeenWorkload]:
+    """Return what an HPA or a ScaledObject scales, of each file that has it; raises UnreadError."""
     facts.workloads.read()
     workloads = facts.once(_workloads, facts.workloads)
-    return workloads.get((scaler.kind, scaler.namespace, scaler.target))
+    return workloads.get((scaler.kind, scaler.namespace, scaler.target), ())
 
 
-def _workloads(facts: Facts) -> Mapping[tuple[str, str, str], SeenWorkload]:
-    # The first of a name is taken: a later one is of another file.
-    rows = reversed(facts.workloads.read())
-    return {(row.kind, row.metadata.namespace, row.metadata.name): row for row in rows}
+def _workloads(facts: Facts) -> Mapping[tuple[str, str, str], Sequence[SeenWorkload]]:
+    copies: dict[tuple[str, str, str], list[SeenWorkload]] = defaultdict(list)
+    for row in facts.workloads.read():
+        copies[row.kind, row.metadata.namespace, row.metadata.name].append(row)
+    return copies
 
 
 def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:

@@ -68,6 +68,15 @@ class Printed:
             yield from self.screen.wrap(f"could not check: {why}", _INDENT)
             yield from self._next_step(ids[0], command)
 
+    def unread(self, lines: Sequence[str]) -> Iterator[str]:
+        """Yield the files and objects that no check could look at."""
+        if lines:
+            yield self.screen.style("could not read", "bold")
+        for line in lines[:_SHOWN]:
+            yield from self.screen.wrap(f"{self.screen.mark('warning')} {line}")
+        if len(lines) > _SHOWN:
+            yield f"{_INDENT}and {len(lines) - _SHOWN} more: see -o json"
+
     def _next_step(self, identity: str, following: str) -> Iterator[str]:
         if not following:
             return

@@ -12,7 +12,7 @@ from adapter.answers.judgement.judge import START
 from adapter.figures import count
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
 from adapter.pipeline.catalog import built_in
-from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.nearest import nearest_metrics
 from adapter.tools.client.access import Json
 from adapter.tools.client.errors import MissingRight
 from adapter.tools.client.hpacommands import grant_controller
@@ -223,7 +223,7 @@ def _unknown_metric_block(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block
     if facts.known:
         if metric.name not in facts.known and concerns(facts.denied, metric.kind):
             yield Block(f"the metrics API has no metric {metric.name}", fix)
-    elif metric.name not in CATALOG.metrics and nearest_metric(metric.name, CATALOG.metrics):
+    elif metric.name not in CATALOG.metrics and nearest_metrics(metric.name, CATALOG.metrics).exist:
         yield Block(f"{metric.name} is not a metric of the adapter", fix)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from decimal import Decimal
 from typing import Final
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
 from adapter.pipeline.attribution.reasons import doctor
 from adapter.pipeline.catalog import built_in
-from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.nearest import nearest_metrics
 from adapter.pipeline.cluster.changes import ChangedObject, scale
 from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.metricsapi import CUSTOM, NEWEST, external_path, value_path
@@ -160,10 +161,13 @@ def _reason_path(facts: HpaFacts, metric: MetricSpec) -> str:
 
 def unknown_metric_fix(facts: HpaFacts, metric: MetricSpec) -> str:
     """Return the fix for a metric that does not exist."""
-    near = nearest_metric(metric.name, facts.known or _CATALOG.metrics)
-    if near and not facts.scaled_object:
-        return change_hpa(facts.hpa, field(facts, metric, "metric.name"), near).line
-    return f"did you mean {near}?" if near else "name a metric that the API lists"
+    target = Decimal(metric.target.milli) / 1000
+    near = nearest_metrics(metric.name, facts.known or _CATALOG.metrics, target)
+    if near.meant and not facts.scaled_object:
+        return change_hpa(facts.hpa, field(facts, metric, "metric.name"), near.meant).line
+    if near.meant:
+        return near.question
+    return "; ".join(filter(None, ("name a metric that the API lists", near.question)))
 
 
 def field(facts: HpaFacts, metric: MetricSpec, path: str) -> str:

@@ -254,7 +254,8 @@ def _verdict(current: int, desired: int) -> str:
 def _why_at_zero(facts: HpaFacts) -> str:
     """Return what scales a target from the zero to which KEDA has scaled it."""
     done = "KEDA scaled the target to zero"
-    if any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+    wrong = (CauseCode.SCALED_OBJECT, CauseCode.NEVER_WAKES)
+    if any(cause.code in wrong for cause in facts.causes):
         return done
     if not facts.triggers:
         return f"{done}; its ScaledObject could not be read, so what can wake it is not known"

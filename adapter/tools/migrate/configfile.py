@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 import click
-import yaml
 
 from adapter.tools.client.errors import ClientError
 from adapter.tools.migrate import helmvalues
-from adapter.tools.migrate.configsearch import FoundConfig, Search, places
-from apiservice.runtime.yamltext import YamlError, nodes
+from adapter.tools.migrate.chartdeployment import render_deployment
+from adapter.tools.migrate.configplaces import FoundConfig, places
+from adapter.tools.migrate.configsearch import Search
+from adapter.tools.migrate.peerpods import PeerPods, read_pods
+from apiservice.runtime.yamltext import YamlError, nodes, serialize
 
 MOST_BYTES: Final = 4 << 20
 """Bytes of a file that are read: several manifests, each at most 1 MiB."""
@@ -26,8 +28,8 @@ class Configuration(NamedTuple):
     """For messages."""
     lines: bool = True
     """Whether lines of the content are lines that a user can see."""
-    prometheus: str = ""
-    """URL of Prometheus; empty if it is not known."""
+    pods: PeerPods | None = None
+    """How prometheus-adapter runs; None if that is not known, or not from here."""
     notes: tuple[str, ...] = ()
 
 
@@ -65,7 +67,7 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     # An anchor may repeat values within one document.
     repeated = {(piece.owner, _content(piece)) for piece in pieces if piece.values}
     if len(pieces) == 1 or (len(repeated) == 1 and all(piece.values for piece in pieces)):
-        return _configuration_of_piece(pieces[-1], origin)
+        return _configuration_of_piece(pieces[-1], search, origin)
     if pieces:
         raise ClientError(
             f"{origin}: has several configurations ({places(pieces[:5])}): keep one of them in the "
@@ -79,11 +81,11 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     )
 
 
-def _configuration_of_piece(piece: FoundConfig, origin: str) -> Configuration:
+def _configuration_of_piece(piece: FoundConfig, search: Search, origin: str) -> Configuration:
     where = f"{origin}: {piece.place}" if piece.place else origin
-    content, url = _content(piece)
+    pods = _pods(piece, search, where)
     if not piece.values:
-        return Configuration(content, where, piece.text is not None, url, piece.notes)
+        return Configuration(_content(piece), where, piece.text is not None, pods, piece.notes)
     configmap = helmvalues.existing_configmap(piece.node)
     if configmap:
         raise ClientError(
@@ -91,16 +93,25 @@ def _configuration_of_piece(piece: FoundConfig, origin: str) -> Configuration:
             "or name it instead"
         )
     notes = (*piece.notes, *helmvalues.notes(piece.node))
-    return Configuration(content, f"{where}: Helm values", False, url, notes)
+    return Configuration(_content(piece), f"{where}: Helm values", False, pods, notes)
 
 
-def _content(piece: FoundConfig) -> tuple[bytes, str]:
-    """Return the configuration file, and the URL of Prometheus."""
-    url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
+def _pods(piece: FoundConfig, search: Search, where: str) -> PeerPods | None:
+    """Return how prometheus-adapter runs, by the chart's values or by its Deployment."""
+    if piece.chart is None:
+        return search.pods_of(piece)
+    try:
+        return read_pods(render_deployment(piece.chart))
+    except YamlError as error:
+        raise ClientError(f"{where}: the values cannot be read: {error}") from None
+
+
+def _content(piece: FoundConfig) -> bytes:
+    """Return the configuration file."""
     if piece.values:
-        return helmvalues.render_configuration(piece.node), url
-    text = piece.text or yaml.serialize(piece.node, Dumper=yaml.SafeDumper, width=10_000)
-    return text.encode("utf-8", "replace"), url
+        return helmvalues.render_configuration(piece.node)
+    text = piece.text or serialize(piece.node)
+    return text.encode("utf-8", "replace")
 
 
 def configuration_of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:

@@ -10,62 +10,28 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import yaml
 
+from adapter.tools.client.errors import ClientError
 from adapter.tools.migrate import helmvalues
+from adapter.tools.migrate.configplaces import At, FoundConfig
 from adapter.tools.migrate.helmvalues import mapping, scalar
-from apiservice.runtime.yamltext import YamlError, nodes
+from adapter.tools.migrate.peerpods import PeerPods, read_pods
+from apiservice.runtime.yamltext import YamlError, nodes, value_of
 
 _LISTS: Final = frozenset({"rules", "externalRules", "resourceRules"})
 _QUERIES: Final = frozenset({"seriesQuery", "metricsQuery"})
 _OF_SERVER: Final = frozenset({"metadata", "status"})
 """Parts of an object that describe it: an annotation may have an older copy of it."""
-_FILES: Final = ("config.yaml", "config.yml")
-"""Keys of a ConfigMap that prometheus-adapter's manifests use."""
+_FILE_PATHS: Final = (("config.yaml",), ("config.yml",))
+"""Ends of the paths to a file: keys of a ConfigMap that prometheus-adapter's manifests use."""
 _TEXTS: Final = 2
 """Texts within each other: the values within a manifest within a ConfigMap."""
 _DEEPEST: Final = 20
 """Keys above a configuration."""
-
-
-class FoundConfig(NamedTuple):
-    """A configuration, and where it is."""
-
-    owner: str
-    """Kind and name of the object, such as ``ConfigMap monitoring/rules``; empty without one."""
-    path: tuple[str, ...]
-    node: yaml.Node
-    text: str | None
-    """The text that the node is the whole of; None if it is a part of a document."""
-    values: bool
-    """Whether it is the chart's values, not a configuration file."""
-    parameters: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        """For messages."""
-        if not self.path:
-            return self.owner
-        config_map = self.owner.startswith("ConfigMap ") and self.path[0] == "data"
-        inside = f"key {self.path[1]}" if config_map else ".".join(self.path)
-        return f"{self.owner}, {inside}" if self.owner else inside
-
-
-class _At(NamedTuple):
-    """A place within the documents."""
-
-    owner: str
-    path: tuple[str, ...] = ()
-    parameters: Mapping[str, str] = {}
-    texts: int = 0
-    """Texts around it."""
-
-    def under(self, key: str) -> _At:
-        return self._replace(path=(*self.path, key))
 
 
 class Search:
@@ -83,7 +49,8 @@ class Search:
         self._layers: set[int] = set()
         """Objects whose values are a part of a HelmRelease's."""
         self.unread: list[str] = []
-        """Texts that should be YAML and are not."""
+        """What should have a configuration, and why it has none."""
+        self._pods = [pods for node in self._objects if (pods := _read_pods(node)) is not None]
 
     def pieces(self) -> list[FoundConfig]:
         """Return the configurations, without those that another one replaces."""
@@ -94,31 +61,45 @@ class Search:
             if id(node) not in self._layers
             for piece in self._object(node)
         ]
-        return _choose_pieces([*releases, *pieces])
+        chosen = _choose_pieces([*releases, *pieces])
+        if not chosen:
+            self.unread += [
+                f"{pods.place} reads ConfigMap {name}, which this file does not have: add its "
+                "manifest"
+                for pods in self._pods
+                if (name := _configmap_of(pods))
+            ]
+        return chosen
+
+    def pods_of(self, piece: FoundConfig) -> PeerPods | None:
+        """Return the pods that read a configuration; None if no manifest shows which do."""
+        readers = [pods for pods in self._pods if _configmap_of(pods) == _name(piece)]
+        pods = readers or self._pods
+        return pods[0] if len(pods) == 1 else None
 
     def _object(self, node: yaml.Node) -> list[FoundConfig]:
         keys = mapping(node)
         if _kind(keys) == "HelmRelease" and "valuesFrom" in mapping(keys.get("spec")):
             return []  # see _release
         whole = self._text if self._alone and not _kind(keys) else None
-        pieces = list(self._walk(node, _At(_owner(keys)), whole))
-        files = [piece for piece in pieces if piece.path[-1:] and piece.path[-1] in _FILES]
+        pieces = list(self._walk(node, At(_owner(keys)), whole))
+        files = [piece for piece in pieces if piece.path[-1:] in _FILE_PATHS]
         return files if len(files) == 1 and _kind(keys) == "ConfigMap" else pieces
 
-    def _walk(self, node: yaml.Node, at: _At, text: str | None) -> Iterator[FoundConfig]:
+    def _walk(self, node: yaml.Node, at: At, text: str | None) -> Iterator[FoundConfig]:
         """Yield the configurations of a node; ``text`` is what the node is the whole of."""
         keys = mapping(node)
-        may_be_file = text is not None and (not at.texts or at.path[-1] in _FILES)
+        may_be_file = text is not None and (not at.texts or at.path[-1:] in _FILE_PATHS)
         file = _has_rules(keys) or (may_be_file and _is_file(keys))
         if helmvalues.is_values(node) or file:
             values = isinstance(keys.get("rules"), yaml.MappingNode)
             node = helmvalues.with_parameters(node, at.parameters) if values else node
-            yield FoundConfig(at.owner, at.path, node, text, values, at.parameters)
+            yield FoundConfig(at.owner, at.path, node, text, values, node if values else None)
         elif len(at.path) <= _DEEPEST:
             for part, place, whole in self._parts(node, at):
                 yield from self._walk(part, place, whole)
 
-    def _parts(self, node: yaml.Node, at: _At) -> Iterator[tuple[yaml.Node, _At, str | None]]:
+    def _parts(self, node: yaml.Node, at: At) -> Iterator[tuple[yaml.Node, At, str | None]]:
         if isinstance(node, yaml.SequenceNode):
             for place, part in enumerate(node.value):
                 yield part, at.under(str(place)), None
@@ -126,7 +107,7 @@ class Search:
             yield from self._of_text(str(node.value), at)
         else:
             keys = mapping(node)
-            at = at._replace(parameters={**at.parameters, **_parameters(keys.get("parameters"))})
+            at = at.with_parameters(_parameters(keys.get("parameters")))
             skipped = _OF_SERVER if _kind(keys) else frozenset()
             if mapping(keys.get("valuesObject")):
                 skipped = skipped | {"values"}  # Argo CD: valuesObject replaces it
@@ -134,7 +115,7 @@ class Search:
                 secret = _kind(keys) == "Secret" and key == "data"
                 yield _decode_secret(keys[key]) if secret else keys[key], at.under(key), None
 
-    def _of_text(self, text: str, at: _At) -> Iterator[tuple[yaml.Node, _At, str | None]]:
+    def _of_text(self, text: str, at: At) -> Iterator[tuple[yaml.Node, At, str | None]]:
         """Yield the documents of a text that may have a configuration."""
         if at.texts >= _TEXTS or "\n" not in text.strip() or "ules" not in text:
             return
@@ -171,7 +152,7 @@ class Search:
             "manifest"
             for reference in missing
         )
-        place = _At(_owner(keys), ("spec", "values"))
+        place = At(_owner(keys), ("spec", "values"))
         for piece in self._walk(values or yaml.MappingNode("", []), place, None):
             yield piece._replace(notes=notes)
         self.unread += [f"{_owner(keys)}: {note}" for note in notes]
@@ -216,6 +197,24 @@ def _objects(root: yaml.Node) -> Iterator[yaml.Node]:
         yield root
 
 
+def _read_pods(node: yaml.Node) -> PeerPods | None:
+    """Return how prometheus-adapter runs by an object; None if it is not a Deployment of it."""
+    if _kind(mapping(node)) != "Deployment":
+        return None
+    try:
+        return read_pods(value_of(node))
+    except YamlError:
+        return None
+
+
+def _configmap_of(pods: PeerPods) -> str:
+    """Return the name of the ConfigMap that pods read; empty if they read none."""
+    try:
+        return pods.configmap()[0][:253]
+    except ClientError:
+        return ""
+
+
 def _kind(keys: Mapping[str, yaml.Node]) -> str:
     return scalar(keys.get("kind"))
 
@@ -254,7 +253,7 @@ def _choose_pieces(pieces: Sequence[FoundConfig]) -> list[FoundConfig]:
     left = [piece for piece in pieces if piece not in elsewhere]
     for piece in elsewhere:
         left = [
-            row._replace(values=False, parameters=_address(piece) | dict(row.parameters))
+            row._replace(values=False, chart=piece.chart)
             if _name(row) == _named_configmap(piece) and not row.values
             else row
             for row in left
@@ -269,15 +268,3 @@ def _name(piece: FoundConfig) -> str:
 
 def _named_configmap(piece: FoundConfig) -> str:
     return helmvalues.existing_configmap(piece.node)
-
-
-def _address(piece: FoundConfig) -> dict[str, str]:
-    """Return what the values say about Prometheus, as parameters."""
-    values = mapping(mapping(piece.node).get("prometheus"))
-    rows = {f"prometheus.{key}": scalar(value) for key, value in values.items()}
-    return rows | dict(piece.parameters)
-
-
-def places(pieces: Iterable[FoundConfig]) -> str:
-    """Return where pieces are, for a message."""
-    return "; ".join(piece.place or "the document" for piece in pieces)

@@ -7,14 +7,24 @@ leaves out what is empty: ``resource: {}`` and ``existing: null`` are its defaul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
+from apiservice.runtime.yamltext import serialize
+from apiservice.runtime.yamltypes import read_scalar
+
 _LISTS: Final = {"custom": "rules", "external": "externalRules", "resource": "resourceRules"}
 _KEYS: Final = frozenset({*_LISTS, "existing", "default"})
 _MAP: Final = "tag:yaml.org,2002:map"
+_LIST: Final = "tag:yaml.org,2002:seq"
+_STEP: Final = re.compile(r"((?:[^.\\[\]]|\\.)+)|\[([0-9]{1,3})\]")
+"""A key or a place in a list, within the name of a parameter."""
+_NULL: Final = yaml.ScalarNode("tag:yaml.org,2002:null", "null")
+_DEEPEST: Final = 20
+"""Steps of the name of a parameter."""
 _DEFAULTS: Final = (
     "the chart adds its default rules to these values: read the ConfigMap of the cluster or the "
     "output of helm template to see them, or set rules.default to false"
@@ -56,8 +66,7 @@ def render_configuration(node: Any) -> bytes:
         _MAP,
         [(_text(target), value) for target, value in _lists(node).items()],
     )
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return yaml.serialize(made, Dumper=dumper, width=10_000).encode()
+    return serialize(made).encode()
 
 
 def _lists(node: Any) -> dict[str, yaml.Node]:
@@ -77,33 +86,34 @@ def notes(node: Any) -> tuple[str, ...]:
     return () if default == "false" else (_DEFAULTS,)
 
 
-def prometheus(node: Any, parameters: Mapping[str, str]) -> str:
-    """Return the URL of Prometheus; empty if it is not known.
-
-    Args:
-        node: the values.
-        parameters: single values that replace those of the node, such as ``prometheus.url``.
-    """
-    parts = {key: scalar(value) for key, value in mapping(mapping(node).get("prometheus")).items()}
-    single = {name.rpartition("prometheus.")[2]: value for name, value in parameters.items()}
-    parts |= {key: value for key, value in single.items() if key in ("url", "port", "path")}
-    url, port = parts.get("url", ""), parts.get("port", "9090")
-    if not url or "{{" in url:
-        return ""
-    return f"{url}:{port}{parts.get('path', '')}" if port not in ("", "0") else url
-
-
 def with_parameters(node: yaml.Node, parameters: Mapping[str, str]) -> yaml.Node:
-    """Return values with single values over them, as far as they are about the rules.
+    """Return values with single values over them, as Helm's ``--set`` does.
 
     Args:
         node: the values.
-        parameters: such as ``rules.existing``, perhaps with the name of a subchart before it.
+        parameters: such as ``rules.existing`` or ``extraArguments[0]``.
     """
-    single = {f".{name}".rpartition(".rules.")[2]: value for name, value in parameters.items()}
-    pairs = [(_text(key), _text(single[key])) for key in ("existing", "default") if key in single]
-    over = yaml.MappingNode(_MAP, [(_text("rules"), yaml.MappingNode(_MAP, pairs))])
-    return merge_values(node, over) or node if pairs else node
+    for name, value in parameters.items():
+        steps = [key or int(place) for key, place in _STEP.findall(name)][:_DEEPEST]
+        # A number or a boolean is one, as on Helm's command line.
+        node = _set(node, steps, yaml.ScalarNode(read_scalar(value)[0], value))
+    return node
+
+
+def _set(node: yaml.Node | None, steps: Sequence[str | int], value: yaml.Node) -> yaml.Node:
+    """Return a node with a value at a place, whose collections are made if they are missing."""
+    if not steps:
+        return value
+    step, *rest = steps
+    if isinstance(step, str):
+        pair = (_text(step), _set(mapping(node).get(step), rest, value))
+        over = yaml.MappingNode(_MAP, [pair])
+        base = node if isinstance(node, yaml.MappingNode) else yaml.MappingNode(_MAP, [])
+        return merge_values(base, over) or over
+    entries = list(node.value) if isinstance(node, yaml.SequenceNode) else []
+    entries += [_NULL] * (step + 1 - len(entries))
+    entries[step] = _set(entries[step], rest, value)
+    return yaml.SequenceNode(_LIST, entries)
 
 
 def _text(value: str) -> yaml.ScalarNode:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
-from adapter.tools.migrate.arguments import parse
 from adapter.tools.migrate.configfile import Configuration, configuration_of_data
+from adapter.tools.migrate.peerpods import PeerPods, read_pods
 
 NAMES: Final = (
     "v1beta1.custom.metrics.k8s.io",
@@ -18,7 +17,6 @@ NAMES: Final = (
     "v1beta1.external.metrics.k8s.io",
     "v1beta1.metrics.k8s.io",
 )
-_PROGRAM: Final = "prometheus-adapter"
 _LABEL: Final = "app.kubernetes.io/name"
 
 
@@ -48,9 +46,7 @@ class PeerAdapter(NamedTuple):
     name: str
     release: str
     """The Helm release; empty if Helm did not install it."""
-    flags: Mapping[str, str]
-    configmap: str
-    key: str
+    pods: PeerPods
     configuration: Configuration
     apis: Sequence[SeenApi]
     """All that the cluster has, also of other servers."""
@@ -77,7 +73,8 @@ class PeerAdapter(NamedTuple):
 async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
     """Return the installation of prometheus-adapter; raises ClientError if there is none."""
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    rows = [row for row in await api.list(f"/apis/apps/v1{where}/deployments") if _is_peer(row)]
+    deployments = await api.list(f"/apis/apps/v1{where}/deployments")
+    rows = [(row, pods) for row in deployments if (pods := read_pods(row)) is not None]
     if not rows:
         place = f"namespace {namespace}" if namespace else "the cluster"
         raise ClientError(
@@ -86,13 +83,11 @@ async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
     apis = [
         seen_api for name in NAMES if (seen_api := await _read_apiservice(api, name)) is not None
     ]
-    rows.sort(key=lambda row: (_place(row)[0], _place(row)[1]))
-    chosen, service = await _find_deployment(api, rows, apis)
-    spec = chosen["spec"]["template"]["spec"]
-    container = _container(spec)
-    flags = parse([*(container.get("command") or []), *(container.get("args") or [])])
+    rows.sort(key=lambda row: _place(row[0]))
+    chosen, service = await _find_deployment(api, [row for row, _ in rows], apis)
+    pods = next(pods for row, pods in rows if row is chosen)
     (space, name) = _place(chosen)
-    configmap, key = _configmap(spec, container, flags, f"Deployment {space}/{name}")
+    configmap, key = pods.configmap()
     path = f"/api/v1/namespaces/{quote(space, safe='')}/configmaps/{quote(configmap, safe='')}"
     data: Any = (await api.get(path)).get("data") or {}
     texts = {str(k): str(v) for k, v in data.items()}
@@ -101,36 +96,17 @@ async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
         space,
         name,
         str(annotations.get("meta.helm.sh/release-name") or ""),
-        flags,
-        configmap,
-        key,
+        pods,
         configuration_of_data(texts, f"ConfigMap {space}/{configmap}", key),
         apis,
         service,
-        ["/".join(_place(row)) for row in rows if row is not chosen],
+        ["/".join(_place(row)) for row, _ in rows if row is not chosen],
     )
 
 
 def _place(row: Json) -> tuple[str, str]:
     meta = row["metadata"]
     return str(meta.get("namespace") or "default"), str(meta["name"])
-
-
-def _is_peer(row: Json) -> bool:
-    spec = ((row.get("spec") or {}).get("template") or {}).get("spec") or {}
-    return any(_runs(container) for container in spec.get("containers") or ())
-
-
-def _runs(container: Json) -> bool:
-    image = str(container.get("image") or "").rpartition("/")[2]
-    words = [*(container.get("command") or []), *(container.get("args") or [])]
-    flags = {str(word).lstrip("-").partition("=")[0] for word in words}
-    return _PROGRAM in image or {"prometheus-url", "config"} <= flags
-
-
-def _container(spec: Json) -> Json:
-    container: Json = next(row for row in spec["containers"] if _runs(row))
-    return container
 
 
 async def _read_apiservice(api: Api, name: str) -> SeenApi | None:
@@ -165,26 +141,3 @@ async def _find_deployment(
             if _place(row)[0] == service[0] and (same_name or chosen):
                 return row, service
     return rows[0], ()  # type: ignore[return-value]  # empty: not known
-
-
-def _configmap(
-    spec: Json, container: Json, flags: Mapping[str, str], where: str
-) -> tuple[str, str]:
-    """Return the ConfigMap and its key that ``--config`` leads to; raises ClientError."""
-    path = flags.get("config", "")
-    if not path:
-        raise ClientError(f"{where} has no argument --config; name its configuration with -f FILE")
-    folder, key = posixpath.split(path)
-    mounts = [
-        mount
-        for mount in container.get("volumeMounts") or ()
-        if posixpath.normpath(str(mount.get("mountPath"))) in (folder, path)
-    ]
-    volumes = {volume["name"]: volume for volume in spec.get("volumes") or ()}
-    for mount in mounts:
-        source = (volumes.get(mount["name"]) or {}).get("configMap") or {}
-        if source.get("name"):
-            key = str(mount.get("subPath") or key)
-            renamed = [row["key"] for row in source.get("items") or () if row.get("path") == key]
-            return str(source["name"]), str(renamed[0] if renamed else key)
-    raise ClientError(f"{where} has {path} from no ConfigMap; name its configuration with -f FILE")

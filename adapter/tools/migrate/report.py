@@ -105,7 +105,7 @@ class MigrationReport:
         head = f"Rules: {count(len(rows) - broken, 'rule')} taken over"
         head += f", {broken} not" if broken else ""
         head += f"; {never} of them can never answer, here and there" if never else ""
-        lines = [f"{head}:"]
+        lines = [f"{head}:" if rows else "Rules: the configuration has no rules"]
         for row, text in zip(rows, distinct_texts(rows), strict=True):
             lines += _rule_lines(row, text, screen)
         return [*lines, *(line for text in self.rules.remarks for line in screen.wrap(text, "  "))]
@@ -114,7 +114,10 @@ class MigrationReport:
         if not self.arguments:
             return []
         rows = [(row.argument, "!" if row.todo else "", row.effect) for row in self.arguments]
-        return ["Arguments, with ! where you must do something:", *table(rows, indent="  ")]
+        return [
+            "Arguments and pods, with ! where you must do something:",
+            *table(rows, indent="  "),
+        ]
 
     def _hpas(self) -> list[str]:
         rows = [(row.metric, row.kind, _shorten_names(row.hpas)) for row in self.hpas]

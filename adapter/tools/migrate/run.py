@@ -15,13 +15,14 @@ from adapter.tools.client.access import Api, cluster
 from adapter.tools.client.command import BLOCKED, FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.doctor.fetch import direct_fetcher
-from adapter.tools.migrate.arguments import Taken, translate_flags
+from adapter.tools.migrate.arguments import Taken
 from adapter.tools.migrate.compare import VERSIONS, Comparer
 from adapter.tools.migrate.comparison import Comparison
 from adapter.tools.migrate.configfile import Configuration, read_configuration
 from adapter.tools.migrate.hpametrics import HpaUse, by_metric, lost_keys, read_uses
 from adapter.tools.migrate.options import MigrateOptions
 from adapter.tools.migrate.peer import PeerAdapter, find_peer
+from adapter.tools.migrate.podsettings import translate_pods
 from adapter.tools.migrate.report import MigrationReport
 from adapter.tools.migrate.rulereport import RuleReport, report_rules
 from adapter.tools.migrate.servers import (
@@ -38,6 +39,7 @@ from adapter.tools.migrate.values import (
     manifests_text,
     moved_apiservices,
     values_text,
+    without_url,
 )
 
 _RESOURCE: Final = "metrics.k8s.io"
@@ -47,7 +49,7 @@ _CUSTOM: Final = "custom.metrics.k8s.io"
 def run(options: MigrateOptions) -> NoReturn:
     """Run the command, and exit with its status."""
     try:
-        with odd_answers():
+        with odd_answers(str(options.file or "")):
             status = (
                 _run_on_file(options, options.file)
                 if options.file
@@ -64,15 +66,11 @@ def run(options: MigrateOptions) -> NoReturn:
 def _run_on_file(options: MigrateOptions, file: Path) -> int:
     configuration = read_configuration(file)
     rules = report_rules(configuration)
-    arguments = (
-        translate_flags({"prometheus-url": configuration.prometheus})
-        if configuration.prometheus
-        else []
-    )
+    arguments = translate_pods(configuration.pods) if configuration.pods else []
     values = helm_values(rules, arguments, resource=rules.resource)
     if options.output in ("rules", "values"):
         return _print_alone(options, configuration, rules, values_text(values, arguments))
-    notes = [*configuration.notes, *_without_url(arguments)]
+    notes = [*configuration.notes, *without_url(arguments)]
     report = MigrationReport(
         configuration.origin,
         rules,
@@ -90,7 +88,7 @@ async def _run_on_cluster(options: MigrateOptions) -> int:
         if options.output.startswith("apiservices"):
             return _print_manifests(peer, options)
         rules = report_rules(peer.configuration)
-        arguments = translate_flags(peer.flags)
+        arguments = translate_pods(peer.pods)
         values = helm_values(rules, arguments, resource=peer.serves(_RESOURCE))
         if options.output in ("rules", "values"):
             text = values_text(values, arguments)
@@ -177,7 +175,7 @@ def _notes(peer: PeerAdapter, arguments: Sequence[Taken], *, resource: bool) -> 
         f"Deployment {other} is another prometheus-adapter: see it with -n" for other in peer.others
     ]
     notes += peer.configuration.notes
-    notes += _without_url(arguments)
+    notes += without_url(arguments)
     if not peer.own:
         notes.append("no APIService points to prometheus-adapter: nothing has to be moved")
     if resource and not peer.serves(_RESOURCE):
@@ -190,9 +188,3 @@ def _notes(peer: PeerAdapter, arguments: Sequence[Taken], *, resource: bool) -> 
             "metrics.k8s.io: to serve it, set resourceMetrics.enabled in the values"
         )
     return notes
-
-
-def _without_url(arguments: Sequence[Taken]) -> list[str]:
-    if any("source.prometheus.url" in row.settings for row in arguments):
-        return []
-    return ["the URL of Prometheus is not known: set config.source.prometheus.url in the values"]

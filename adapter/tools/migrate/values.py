@@ -12,6 +12,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.migrate.arguments import Taken, settings_of
 from adapter.tools.migrate.peer import PeerAdapter
 from adapter.tools.migrate.rulereport import RuleReport
+from apiservice.runtime.yamltypes import Dumper
 
 CONFIGMAP: Final = "prometheus-adapter-rules"
 """Our copy of the ConfigMap: the original ends with the release of prometheus-adapter."""
@@ -25,7 +26,7 @@ def helm_values(rules: RuleReport, rows: Sequence[Taken], *, resource: bool) -> 
 
     Args:
         rules: of the configuration.
-        rows: what becomes of prometheus-adapter's arguments.
+        rows: what becomes of prometheus-adapter's arguments and pods.
         resource: whether prometheus-adapter serves ``metrics.k8s.io``.
     """
     config: dict[str, Any] = {}
@@ -39,13 +40,28 @@ def helm_values(rules: RuleReport, rows: Sequence[Taken], *, resource: bool) -> 
         values["externalMetrics"] = {"enabled": True}
     if resource and rules.resource:
         values["resourceMetrics"] = {"enabled": True}
+    for key, value in ((key, value) for row in rows for key, value in row.values.items()):
+        known = values.get(key, [])
+        values[key] = (
+            [*known, *(entry for entry in value if entry not in known)]
+            if isinstance(value, list)
+            else value
+        )
     return values
 
 
 def values_text(values: Mapping[str, Any], rows: Sequence[Taken] = ()) -> str:
     """Return values as a file; comments name what the user must do for an argument."""
-    todo = [f"# {row.argument}: {row.effect}\n" for row in rows if row.todo]
-    return "".join(["# values.yaml\n", *todo, yaml.safe_dump(dict(values), sort_keys=True)])
+    todo = [f"{row.argument}: {row.effect}" for row in rows if row.todo]
+    comments = [f"# {text}\n" for text in ("values.yaml", *todo, *without_url(rows))]
+    return "".join([*comments, yaml.dump(dict(values), Dumper=Dumper, sort_keys=True)])
+
+
+def without_url(rows: Sequence[Taken]) -> list[str]:
+    """Return what to do if the URL of Prometheus is not known."""
+    if any("source.prometheus.url" in row.settings for row in rows):
+        return []
+    return ["the URL of Prometheus is not known: set config.source.prometheus.url in the values"]
 
 
 def moved_apiservices(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]:
@@ -91,7 +107,7 @@ def current_apiservices(peer: PeerAdapter) -> list[Json]:
 
 def manifests_text(rows: Sequence[Json]) -> str:
     """Return manifests as a file for kubectl."""
-    return yaml.safe_dump_all(rows, sort_keys=True)
+    return str(yaml.dump_all(rows, Dumper=Dumper, sort_keys=True))
 
 
 def _spec(manifest: Json) -> Json:

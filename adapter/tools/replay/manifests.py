@@ -9,6 +9,7 @@ import yaml
 
 from adapter.hpa import HpaSpec
 from adapter.tools.client.access import Json
+from apiservice.runtime.yamltypes import Dumper
 from apiservice.wire.quantity import format_milli
 
 
@@ -66,4 +67,4 @@ def _hpa_manifest(manifest: Json, made: HpaSpec, spec: dict[str, Any]) -> Json:
 
 def format_yaml(manifest: Json) -> str:
     """Return a manifest as YAML."""
-    return yaml.safe_dump(manifest, sort_keys=False)
+    return str(yaml.dump(manifest, Dumper=Dumper, sort_keys=False))

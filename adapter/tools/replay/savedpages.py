@@ -155,7 +155,11 @@ class SavedPages:
             pod = (path.parent.name, path.stem)
             origin = "/".join(pod)
         result = ScrapeResult(
-            origin, node, read.samples, time, read.rejects, pod=pod, serves=pod is not None
+            *(origin, node, read.samples, time, read.rejects),
+            pod=pod,
+            serves=pod is not None,
+            incomplete=read.incomplete,
+            sought=self._series if read.whole else None,
         )
         yield PageRead(time, result)
 

@@ -11,6 +11,7 @@ MANIFEST = {
     "apiVersion": "autoscaling/v2",
     "kind": "HorizontalPodAutoscaler",
     "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"},
         "minReplicas": 2,
         "maxReplicas": 12,
         "metrics": [

@@ -77,7 +77,11 @@ SCENES: Final = {
                 Line("gpu_power_watts", 112.252, "one board"),
                 Line("gpu_temperature_celsius", 35, "one board"),
                 Line("gpu_count", 4, "instances are devices"),
-                Line("DCGM_FI_DEV_GPU_UTIL", "no_value", "MIG has none, and the page neither"),
+                Line(
+                    "DCGM_FI_DEV_GPU_UTIL",
+                    "metric_of_whole_devices",
+                    "MIG has none, and the page neither",
+                ),
                 Line("gpu_utilization", 40.8493, "instance 8's engine", _at("8")),
                 Line("gpu_utilization", 0, "instance 5 idles", _at("5")),
                 Line("gpu_memory_utilization", 90.1315789, "instance 8: 4384 of 4864", _at("8")),
@@ -158,7 +162,9 @@ SCENES: Final = {
                 Line("gpu_temperature_celsius", 61, "what the board alone has"),
                 Line("gpu_count", 1, "the board is its instance"),
                 Line("gpu_memory_used_bytes", "no_value", "the instance has no such row"),
-                Line("DCGM_FI_DEV_GPU_UTIL", "no_value", "no DEV utilisation with MIG"),
+                Line(
+                    "DCGM_FI_DEV_GPU_UTIL", "metric_of_whole_devices", "no DEV utilisation with MIG"
+                ),
             ),
         },
     ),
@@ -196,9 +202,13 @@ SCENES: Final = {
         now=100.0,
         says={
             f"gpu-test4/{CLAIMANT}": (
-                Line("DCGM_FI_DEV_GPU_UTIL", "no_value", "garbage on a claimed instance as well"),
-                Line("gpu_utilization", "no_value", "garbage"),
-                Line("gpu_count", "no_value", "no believable row"),
+                Line(
+                    "DCGM_FI_DEV_GPU_UTIL",
+                    "metric_of_whole_devices",
+                    "garbage on a claimed instance as well",
+                ),
+                Line("gpu_utilization", "metric_not_exported", "the engine's field is missing"),
+                Line("gpu_count", "metric_not_exported", "no field that an instance can have"),
             ),
         },
         rejects={"invalid_on_mig": 1},

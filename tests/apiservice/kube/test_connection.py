@@ -57,7 +57,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
         "clusters: [{name: c, cluster: {server: 2001-99-99}}]",
         "no current-con",
     ),
-    "a tag that does not fit": ("clusters: []\nx: !!int ''", "is not YAML: a tag such as"),
+    "a tag that does not fit": ("clusters: []\nx: !!int ''", "is not YAML: line 2: a tag such as"),
     "a value within itself": ("clusters: &a [*a]", "is not YAML: line 1"),
     "a number for a server": (
         {**kubeconfig(), "clusters": [{"name": "c", "cluster": {"server": 5}}]},

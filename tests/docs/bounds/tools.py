@@ -11,7 +11,7 @@ from adapter.pipeline.sources.scrape.options import ScrapeOptions
 from adapter.server.recording import blocks, layout, reader, recorder, records, writer
 from adapter.tools.client import access
 from adapter.tools.client.options import ClientOptions
-from adapter.tools.doctor import collect, fetch, manifests, scrapes
+from adapter.tools.doctor import collect, fetch, manifestfiles, scrapes
 from adapter.tools.doctor import store as prometheus
 from adapter.tools.explain import hpafacts, hpametric, scaledfacts
 from adapter.tools.migrate import compare, configfile, servers
@@ -192,7 +192,7 @@ DOCTOR: Final[Rows] = {
         collect._NAMESPACES, by=_COLLECT + "test_values_are_read_in_some_namespaces"
     ),
     "Files, and size": row(
-        *(manifests.MOST_FILES, manifests.MOST_BYTES),
+        *(manifestfiles.MOST_FILES, manifestfiles.MOST_BYTES),
         by=_MANIFESTS + "test_a_large_file_and_many_files_are_bounded",
     ),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -283,22 +283,37 @@ class ScrapeSource:
     ) -> None:
         started = self._clock()
         self.scrapes += 1
+        sought = self._series_of(state.target)
         try:
             async with asyncio.timeout(self._options.timeout):
                 body = await self._pages.fetch(
                     state.target, room.max_bytes, hold.take, room.limits.lines
                 )
             async with room.reading_lock(len(body)):
-                samples = await self._turns.run(self._intake(body, started, memo, state, room))
+                samples = await self._turns.run(
+                    self._intake(body, started, memo, state, room, sought)
+                )
             self._contest.note(state.target, samples)
         except Exception as error:  # one exporter must not end the others
             self._note_failure(state, describe(error), room)
         self.durations.observe(max(0.0, self._clock() - started))
 
     def _intake(
-        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
+        self,
+        body: bytes,
+        started: float,
+        memo: LabelMemo,
+        state: TargetState,
+        room: ScrapeLimits,
+        sought: Container[str] | None,
     ) -> Steps[Sequence[Sample]]:
-        """Parse a page and pass it to the sink, in steps. Return its samples."""
+        """Parse a page and pass it to the sink, in steps. Return its samples.
+
+        Args:
+            sought: the series that were read when the scrape began: lines of a large page are
+                dropped before they are parsed.
+        """
+        same = sought is self._series_of(state.target)
         page = yield from self._parse(body, started, memo, state, room)
         state.rejects = page.rejects
         _check(page, body)
@@ -311,8 +326,10 @@ class ScrapeSource:
                 received=now,
                 rejects=page.rejects,
                 unread=page.unread,
+                incomplete=page.incomplete,
                 pod=target.pod,
                 serves=target.serves,
+                sought=sought if page.whole and same else None,
             )
         )
         if state.last_error:
@@ -326,7 +343,7 @@ class ScrapeSource:
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
     ) -> Steps[Page]:
         namespace, limits = state.target.namespace, room.limits
-        wanted = None if self._wanted is None else self._wanted(namespace)
+        wanted = self._series_of(state.target)
         reserved = room.labels.reserve(namespace, state.held)
         if reserved != limits.held:
             limits = replace(limits, held=reserved)
@@ -338,6 +355,10 @@ class ScrapeSource:
         finally:
             room.labels.release(namespace, reserved, state.held)
         return page
+
+    def _series_of(self, target: ScrapeTarget) -> Container[str] | None:
+        """Return the series that are read of a target's page; None for every one."""
+        return None if self._wanted is None else self._wanted(target.namespace)
 
     def _note_failure(self, state: TargetState, error: SourceError, room: ScrapeLimits) -> None:
         if error.reason in ("too_large", "too_costly"):

@@ -2,6 +2,7 @@
 
 from adapter.tools.doctor.checks import (
     apiservices,
+    autoscalers,
     cluster,
     exporterconfig,
     exporters,
@@ -25,6 +26,7 @@ from adapter.tools.doctor.checks import (
 
 __all__ = [
     "apiservices",
+    "autoscalers",
     "cluster",
     "exporterconfig",
     "exporters",

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
-from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.metric import Unit
+from adapter.pipeline.catalog.nearest import nearest_metrics
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenCondition
 from adapter.tools.client.errors import MissingRight, missing_right
@@ -38,8 +39,9 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     names, silent = servedmetrics.metrics(facts.settings), _hpas_without_api(facts)
     for hpa in facts.hpas.read():
         for metric in _unserved_metrics(facts, hpa, names, silent):
-            near = nearest_metric(metric.name, names)
-            guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
+            near = nearest_metrics(metric.name, names, metric.target)
+            guess = near.question or "docs/metrics.md lists the metrics"
+            meant = near.meant
             who = (
                 "no metrics API serves"
                 if _is_refused(hpa, metric)
@@ -50,8 +52,8 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 hpa.subject,
                 f"asks for {metric.name!r}, which {who}; {guess}",
-                f"set {path} to {near}" if near else correct,
-                patch(hpa, path, near) if near else edit(hpa, f"correct {path}"),
+                f"set {path} to {meant}" if meant else correct,
+                patch(hpa, path, meant) if meant else edit(hpa, f"correct {path}"),
             )
 
 
@@ -68,9 +70,9 @@ def _unserved_metrics(
         silent: HPAs whose metrics API has no server. Nobody can say which metrics it would have.
     """
     for metric in hpa.metrics:
-        if metric.type not in OURS or metric.name in names or _has_value(hpa, metric):
+        if metric.type not in OURS or metric.name in names or metric.has_value:
             continue
-        near = bool(nearest_metric(metric.name, names))
+        near = nearest_metrics(metric.name, names).exist
         if hpa.subject in silent and not near:
             continue
         refused = _is_refused(hpa, metric) and _concerns(facts, hpa)
@@ -108,18 +110,6 @@ def _concerns(facts: Facts, hpa: Hpa) -> bool:
     names = servedmetrics.metrics(facts.settings)
     target = workload_of(facts, hpa)
     return _is_installed(facts) or concerns(hpa, target, names, facts.gpu_resources)
-
-
-def _has_value(hpa: Hpa, metric: HpaMetric) -> bool:
-    """Return whether the HPA's status has a value of a metric."""
-    status = hpa.manifest.get("status") or {}
-    for row in status.get("currentMetrics") or ():
-        source = row.get(metric.key) if isinstance(row, dict) else None
-        if isinstance(source, dict) and row.get("type") == metric.type:
-            identifier = source.get("metric") or {}
-            if identifier.get("name") == metric.name and source.get("current"):
-                return True
-    return False
 
 
 def _is_refused(hpa: Hpa, metric: HpaMetric) -> bool:
@@ -163,30 +153,43 @@ def failing_metrics(facts: Facts) -> Iterator[Finding]:
         )
 
 
+_RESOURCE_TYPES: Final = ("Resource", "ContainerResource")
+_RESOURCES: Final = ("cpu", "memory")
+"""What metrics-server has of a container (kubernetes-sigs/metrics-server ``pkg/storage``)."""
+
+
 @check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
 def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
-    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`.
-    `metrics.k8s.io` has `cpu` and `memory` only, so the HPA reports `FailedGetResourceMetric`.
+    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu` or
+    `gpu`. `metrics.k8s.io` has `cpu` and `memory` only: the HPA reports `FailedGetResourceMetric`.
 
-    Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
+    Use a Pods metric, such as `gpu_utilization`.
     """
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
-            if metric.type in OURS or not facts.gpu_resources.is_gpu(metric.name):
+            resource = metric.type in _RESOURCE_TYPES and metric.name not in ("", *_RESOURCES)
+            if not resource or metric.has_value:
                 continue
-            row = {
-                "type": "Pods",
-                "pods": {
-                    "metric": {"name": "gpu_utilization"},
-                    "target": {"type": "AverageValue", "averageValue": "70"},
-                },
-            }
-            yield Finding(
-                hpa.subject,
-                f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only",
-                f"replace {metric.at} by a Pods metric, such as gpu_utilization",
-                _replace(hpa, metric.at, row),
-            )
+            message = f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only"
+            yield Finding(hpa.subject, message, *_without_resource(facts, hpa, metric))
+
+
+def _without_resource(facts: Facts, hpa: Hpa, metric: HpaMetric) -> tuple[str, str | Fix]:
+    """Return the fix of a metric of a resource that nobody measures: a Pods metric in percent."""
+    gpu = facts.gpu_resources.is_gpu(metric.name)
+    served = servedmetrics.metrics(facts.settings).items()
+    percents = [name for name, row in served if row.unit is Unit.PERCENT]
+    near = "" if gpu else nearest_metrics(metric.name, percents).meant
+    if not (gpu or near or _LIKE_OURS.search(metric.name)):
+        words = f"name cpu or memory in {metric.at}.{metric.key}.name, or use a Pods metric"
+        return words, edit(hpa, words)
+    name = near or "gpu_utilization"
+    words = f"replace {metric.at} by a Pods metric, such as {name}"
+    if metric.percent is None:
+        return words, edit(hpa, words)
+    target = {"type": "AverageValue", "averageValue": str(metric.percent)}
+    row = {"type": "Pods", "pods": {"metric": {"name": name}, "target": target}}
+    return f"{words} with averageValue {metric.percent}", _replace(hpa, metric.at, row)
 
 
 def _without_metric(facts: Facts, hpa: Hpa) -> tuple[str, str | Fix]:

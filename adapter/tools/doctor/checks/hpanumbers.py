@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Final
 
+from adapter.hpa import TargetKind
 from adapter.pipeline.catalog.latencyfit import latency_of
-from adapter.pipeline.catalog.targetfit import Misfit, MisfitKind
-from adapter.tools.doctor.askedmetrics import SeenTarget, targets
-from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, metrics, patch
-from adapter.tools.doctor.facts import Facts, Hpa
+from adapter.pipeline.catalog.metric import Unit
+from adapter.pipeline.catalog.targetfit import AVERAGE, Misfit, MisfitKind
+from adapter.pipeline.cluster.fixes import Fix
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.askedmetrics import SeenTarget, target_of_metric, targets
+from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, edit, metrics, patch
+from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.model import (
     CheckSection,
     Finding,
@@ -36,23 +41,42 @@ def target_type(facts: Facts) -> Iterator[Finding]:
     """
     _require_hpas(facts)
     for hpa, metric in metrics(facts):
-        wanted = "AverageValue"
-        if metric.type == "Pods" and metric.target_type not in ("", wanted):
-            wrong = f"type {metric.target_type}, and a Pods metric needs {wanted}"
+        if metric.type == "Pods" and metric.target_type not in ("", AVERAGE):
+            wrong = f"type {metric.target_type}, and a Pods metric needs {AVERAGE}"
         elif metric.target_type == "Utilization":
             wrong = "type Utilization, which only Resource metrics have"
+        elif metric.odd and metric.target is None:
+            wrong = f"the number {metric.odd!r}, which is not a quantity"
         elif metric.type == "Pods" and metric.average is None:
             wrong = "no averageValue"
         else:
             continue
-        path = f"{metric.at}.{metric.key}.target"
-        number = metric.target or 70
-        yield Finding(
-            hpa.subject,
-            f"{metric.name}: its target has {wrong}",
-            f'set {path} to {{type: {wanted}, averageValue: "{number}"}}',
-            patch(hpa, path, {"type": wanted, "averageValue": str(number)}),
-        )
+        message = f"{metric.name}: its target has {wrong}"
+        yield Finding(hpa.subject, message, *_correct_target(facts, hpa, metric))
+
+
+def _correct_target(facts: Facts, hpa: Hpa, metric: HpaMetric) -> tuple[str, str | Fix]:
+    """Return how a target becomes one of a type that can work, with the number that is stated. The
+    number is what GMA403 and GMA404 would say of it, so that their fixes fit this one."""
+    known_metric = servedmetrics.metrics(facts.settings)[metric.name]
+    number, kind = metric.target, AVERAGE
+    if number is None and metric.percent is not None and known_metric.unit in _PERCENT:
+        number = metric.percent * _PERCENT[known_metric.unit]
+    path = f"{metric.at}.{metric.key}.target"
+    if number is None or number <= 0:
+        words = f"set {path} to type {kind}, with averageValue in the unit of {metric.name}"
+        return words, edit(hpa, words)
+    text = f"{number.normalize():f}"
+    averaged = metric._replace(target_type=kind, average=number, value=None)
+    for misfit in target_of_metric(facts, hpa, averaged, known_metric).misfits:
+        kind, text = misfit.type or kind, misfit.number or text
+    field = TargetKind(kind).key
+    words = f'set {path} to {{type: {kind}, {field}: "{text}"}}'
+    return words, patch(hpa, path, {"type": kind, field: text})
+
+
+_PERCENT: Final = {Unit.PERCENT: Decimal(1), Unit.RATIO: Decimal("0.01")}
+"""Unit -> what one percent is in it."""
 
 
 def _find_misfits(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfit]]:

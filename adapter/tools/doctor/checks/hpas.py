@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 from adapter.answers.causes.scaling import other_writer
+from adapter.answers.keda import sleep
 from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
 from adapter.pipeline.catalog.serverkind import RUNNING
@@ -15,7 +15,8 @@ from adapter.pipeline.cluster.fixes import Fix, make_lasting
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.askedmetrics import OURS, needs_pods, targets
+from adapter.tools.doctor.askedmetrics import OURS, needs_pods
+from adapter.tools.doctor.checks.scaledobjects import concerns_scaledobject
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -154,19 +155,14 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
                 patch(hpa, "spec.minReplicas", 1),
                 effect=FindingEffect.CAUSE if hpa.current == 0 else None,
             )
-    counts = Counter(row.subject for row in targets(facts) if row.asked.own)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
-        triggers = len(scaled.triggers)
-        if scaled.low == 0 and triggers and counts[scaled.subject] == triggers == len(scaled.ours):
-            target = workload_of(facts, scaled)
+        target = workload_of(facts, scaled)
+        labels = None if target is None else target.spec.template.metadata.labels
+        cause = sleep.never_wakes(scaled, labels)
+        if cause is not None and concerns_scaledobject(facts, scaled, target):
             asleep = target is not None and target.spec.replicas == 0
-            yield Finding(
-                scaled.subject,
-                "scales to 0, and without a pod none of its triggers has a value",
-                "set spec.minReplicaCount to 1, or add a trigger that sees work without a pod",
-                scaled.patch("spec.minReplicaCount", 1),
-                effect=FindingEffect.CAUSE if asleep else None,
-            )
+            effect = FindingEffect.CAUSE if asleep else None
+            yield Finding(scaled.subject, cause.text, cause.fix, cause.command, effect=effect)
 
 
 def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
@@ -184,7 +180,9 @@ def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
     text = f"its target {hpa.kind} {hpa.target} is at 0 replicas{since}{by}; an HPA wakes no "
     words = f"scale it to {hpa.low} if it is to serve, or delete the HPA"
     manager = None if target is None else target.metadata.manager
-    of = ChangedObject(hpa.kind, hpa.namespace, hpa.target, manager, group=_group_of(hpa))
+    of = ChangedObject(
+        hpa.kind, hpa.namespace, hpa.target, manager, group=hpa.version.rpartition("/")[0]
+    )
     action: str | Fix = make_lasting(of, scale(of, hpa.low))
     if "rollouts-controller" in by:
         words = "let the HPA scale the Rollout that has taken the pods over (scaleTargetRef)"
@@ -203,11 +201,6 @@ def _scaled_by(target: SeenWorkload) -> str:
     return f", by {owner.kind} {owner.name}" if owner is not None else ""
 
 
-def _group_of(hpa: Hpa) -> str:
-    reference = (hpa.manifest.get("spec") or {}).get("scaleTargetRef") or {}
-    return str(reference.get("apiVersion") or "").rpartition("/")[0]
-
-
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")
 def invalid_manifests(facts: Facts) -> Iterator[Finding]:
     """The API server rejects the manifest, or the controller cannot use it (with `-f` only).
@@ -217,14 +210,8 @@ def invalid_manifests(facts: Facts) -> Iterator[Finding]:
     if not facts.offline:
         raise NotApplicableError("the API server has accepted the HPAs of the cluster")
     for hpa in facts.hpas.read():
-        spec = hpa.manifest.get("spec") or {}
-        rows = [row for row in spec.get("metrics") or () if isinstance(row, dict)]
-        our_rows = [row for row in rows if row.get("type") in OURS]
-        if rows and not our_rows:
-            continue
-        spec = {**spec, "metrics": our_rows}
-        if hpa.low == 0:  # GMA408 judges this
-            spec["minReplicas"] = 1
+        # GMA408 judges a minimum of 0.
+        spec = {**hpa.manifest["spec"]} | ({"minReplicas": 1} if hpa.low == 0 else {})
         try:
             from_manifest({**hpa.manifest, "spec": spec})
         except ManifestError as error:

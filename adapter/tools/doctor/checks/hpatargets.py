@@ -1,13 +1,12 @@
-"""Checks of what HPAs scale: the target exists, has pods and GPUs, and belongs to one HPA."""
+"""Checks of what HPAs scale: the target exists, has pods and GPUs, and has a scale to read."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from adapter.answers.causes import CauseCode
-from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.attribution.serieslabels import (
     OWN_LABELS,
     parse_selector,
@@ -18,12 +17,11 @@ from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.changes import edit as change_object
 from adapter.pipeline.cluster.fixes import make_lasting
 from adapter.pipeline.cluster.pod import Pod
-from adapter.tools.client.hpacommands import one_hpa
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.askedmetrics import selectors
+from adapter.tools.doctor.askedselectors import invalid_selectors, selectors
 from adapter.tools.doctor.changedobjects import workload
 from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, edit, metrics, patch
-from adapter.tools.doctor.facts import Facts, Hpa
+from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
 from adapter.tools.doctor.scaletargets import pods_of, selection, target_of
@@ -148,15 +146,24 @@ def _targets_without_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
 def selects_no_series(facts: Facts) -> Iterator[Finding]:
-    """The `selector` of a metric has a key that no series has, or a value that its key never has,
-    so the metric has no value. `modelName` and `UUID` of dcgm-exporter are `model` and `device`
-    here.
+    """The `selector` of a metric is not valid, or has a key that no series has, or a value that its
+    key never has, so the metric has no value. `modelName` and `UUID` of dcgm-exporter are `model`
+    and `device` here.
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
     `mig_profile`, `model`, `sharing`. That of `inference_slo_ratio` states a latency promise
     (docs/inference.md#promise-a-latency).
     """
+    for hpa, metric, why in invalid_selectors(facts):
+        path = metric.selector_path
+        yield Finding(
+            hpa.subject,
+            f"{path} is not valid: {why}; the API server accepts it, and the HPA controller reads "
+            f"no {metric.name} (FailedGet{metric.type}Metric)",
+            f"correct {path}",
+            edit(hpa, f"correct {path}"),
+        )
     taken = _hpas_of_others(facts)
     for selector in selectors(facts):
         if selector.kind == "External" and selector.subject in taken:
@@ -164,70 +171,6 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
         for why in selector_faults(selector.selector, selector.metric, selector.kind):
             message = f"the selector of {selector.metric} {why}"
             yield Finding(selector.subject, message, f"correct {selector.at}", selector.command)
-
-
-@check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
-def two_autoscalers(facts: Facts) -> Iterator[Finding]:
-    """Two HPAs, or an HPA and a ScaledObject, scale one workload: its size moves back and forth, or
-    the HPA controller scales none (`AmbiguousSelector`).
-
-    Put all metrics into one HPA or ScaledObject: the largest count of all applies.
-    """
-    hpas_by_target: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
-    for hpa in facts.hpas.read():
-        if not hpa.owner:
-            hpas_by_target[hpa.namespace, hpa.kind, hpa.target].append(hpa)
-    scaled_by_target: dict[tuple[str, str, str], list[SeenScaledObject]] = defaultdict(list)
-    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
-        scaled_by_target[scaled.namespace, scaled.kind, scaled.target].append(scaled)
-    for key, scaledobjects in scaled_by_target.items():
-        yield from _hpas_beside(scaledobjects[0], hpas_by_target.get(key, ()))
-        if len(scaledobjects) > 1:
-            yield _two_scaledobjects(
-                sorted(scaledobjects, key=lambda scaledobject: scaledobject.name)
-            )
-    for hpas in hpas_by_target.values():
-        if len(hpas) > 1:
-            yield _two_hpas(sorted(hpas, key=lambda hpa: hpa.name))
-
-
-def _hpas_beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
-    """Yield the HPAs of a ScaledObject's target that KEDA neither made nor takes over."""
-    for hpa in hpas:
-        if hpa.name == scaled.takes_over:
-            continue
-        names = ", ".join(metric.name for metric in hpa.metrics)
-        yield Finding(
-            hpa.subject,
-            f"ScaledObject {scaled.name} scales {hpa.kind} {hpa.target} too",
-            f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
-            scaled.edit,
-        )
-
-
-def _two_scaledobjects(scaled: Sequence[SeenScaledObject]) -> Finding:
-    first, *others = scaled
-    names = " and ".join(f"scaledobject {other.name}" for other in others)
-    scale = "scales" if len(others) == 1 else "scale"
-    return Finding(
-        first.subject,
-        f"{names} {scale} {first.kind} {first.target} too; KEDA's webhook rejects the second one",
-        f"move the triggers of {names} into scaledobject {first.name}, and delete {names}",
-        first.edit,
-    )
-
-
-def _two_hpas(hpas: Sequence[Hpa]) -> Finding:
-    first, *others = hpas
-    names = " and ".join(f"hpa {hpa.name}" for hpa in others)
-    scale = "scales" if len(others) == 1 else "scale"
-    manifests = [hpa.manifest for hpa in hpas]
-    return Finding(
-        first.subject,
-        f"{names} {scale} {first.kind} {first.target} too",
-        f"move the metrics of {names} into hpa {first.name}, and delete {names}",
-        "" if any(hpa.origin for hpa in hpas) else one_hpa(manifests) or "",
-    )
 
 
 _STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from typing import Final
 
 from adapter.answers.causes import CauseCode
 from adapter.answers.keda.errors import BadTrigger
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.sleep import needs_pods
 from adapter.answers.keda.trigger import compile_trigger
+from adapter.answers.keda.triggerquery import has_value_without, without_constant
 from adapter.answers.keda.trouble import ScaledFacts, address_causes, causes_of_scaled
 from adapter.config.settings import Settings
 from adapter.figures import join_names
-from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.nearest import nearest_metrics
 from adapter.pipeline.catalog.promqltext import words
+from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import asks_gpu
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.scaletargets import target_of
 
 
-@check("GMA426", CheckSection.HPAS, "triggers of ScaledObjects for the adapter are valid")
+@check("GMA426", CheckSection.HPAS, "ScaledObjects and their triggers for the adapter are valid")
 def wrong_trigger(facts: Facts) -> Iterator[Finding]:
-    """A trigger whose `scalerAddress` names the adapter has an unknown key, a metric that does not
-    exist, or an invalid number or selector. The scaler rejects it.
+    """A trigger for the adapter has an unknown key or metric, or an invalid number or selector. Or
+    KEDA refuses `metricType`, or the API server a type (`target: 70` without quotes).
 
-    Correct the metadata: `docs/keda.md` lists the keys, and `docs/metrics.md` the metrics.
+    Correct the field: see `docs/keda.md` and `docs/metrics.md`.
     """
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
     for scaled in facts.scaledobjects.read():
+        yield from _refused_fields(scaled)
         for trigger in scaled.ours:
             metric = trigger.metadata.get("metric", "")
             if (
                 metric
                 and not installed
                 and metric not in names
-                and not nearest_metric(metric, names)
+                and not nearest_metrics(metric, names).exist
             ):
                 continue  # perhaps a metric of the settings, which were not read
             try:
@@ -52,12 +57,27 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
                 )
 
 
+def _refused_fields(scaled: SeenScaledObject) -> Iterator[Finding]:
+    for fault in scaled.faults:
+        text = f"{fault.path} {fault.why}: the API server refuses the ScaledObject"
+        yield Finding(scaled.subject, text, fault.fix, scaled.edit)
+    for trigger in scaled.triggers:
+        if trigger.refuses_metric_type:
+            path = f"{trigger.path}.metricType"
+            yield Finding(
+                scaled.subject,
+                f"{path} is {trigger.metric_type}, which KEDA refuses for external metrics",
+                f"set {path} to AverageValue for a sum over the pods, or to Value for a mean",
+                scaled.edit,
+            )
+
+
 @check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """A ScaledObject about GPUs is not ready, so it has made no HPA, or uses the replicas of
     `fallback`, because a trigger fails. Or KEDA's operator has not looked at it. Or its HPA has the
-    default metric, 80 % of CPU, because the scaler did not answer when KEDA made it. Or it may
-    scale to 0, and nothing wakes it. Or an annotation pauses it.
+    default metric, 80 % of CPU, because the scaler did not answer when KEDA made it. Or an
+    annotation pauses it.
 
     Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
@@ -65,25 +85,25 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     facts.require_cluster()
     for around in _scaledobject_facts(facts):
         for cause in causes_of_scaled(around):
-            if cause.code is not CauseCode.SCALER_ADDRESS:
+            if cause.code not in _OTHER_CHECKS:
                 yield Finding(around.scaled.subject, cause.text, cause.fix, cause.command)
+
+
+_OTHER_CHECKS: Final = (CauseCode.SCALER_ADDRESS, CauseCode.NEVER_WAKES)
+"""Causes of GMA428 and GMA408."""
 
 
 def _scaledobject_facts(facts: Facts) -> Iterator[ScaledFacts]:
     """Yield the ScaledObjects of the adapter's concern, with what is around them."""
-    names = frozenset(servedmetrics.metrics(facts.settings))
     hpas = {(row.namespace, row.name): row.manifest for row in facts.hpas.read()}
     events: dict[tuple[str, str], list[SeenEvent]] = {}
     for event in facts.events.value or () if facts.events.known else ():
         if event.involved_object.kind == "ScaledObject":
             about = event.involved_object
             events.setdefault((about.namespace, about.name), []).append(event)
-    workloads = {
-        (row.metadata.namespace, row.kind, row.metadata.name): row for row in facts.workloads.read()
-    }
     for scaled in facts.scaledobjects.read():
-        target = workloads.get((scaled.namespace, scaled.kind, scaled.target))
-        if _concerns(facts, scaled, target, names):
+        target = target_of(facts, scaled)
+        if concerns_scaledobject(facts, scaled, target):
             yield ScaledFacts(
                 facts.now,
                 scaled,
@@ -99,9 +119,11 @@ _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of targets of which all were read."""
 
 
-def _concerns(
-    facts: Facts, scaled: SeenScaledObject, target: SeenWorkload | None, names: Set[str]
+def concerns_scaledobject(
+    facts: Facts, scaled: SeenScaledObject, target: SeenWorkload | None
 ) -> bool:
+    """Return whether a ScaledObject reads one of the adapter's metrics, or scales GPU pods."""
+    names = servedmetrics.metrics(facts.settings).keys()
     if scaled.ours or any(words(row.query) & names for row in scaled.triggers):
         return True
     if any(row.metadata.get("metric") in names for row in scaled.triggers):
@@ -153,16 +175,47 @@ def _wrong_field(scaled: SeenScaledObject, at: str, message: str, right: str) ->
 )
 def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
     """A trigger of type `prometheus` asks for a series of exporters or servers, and an empty answer
-    counts as 0, KEDA's default. When the exporter fails, the workload scales in under full load.
+    counts as 0, KEDA's default, or `or vector(0)` makes it 0. When the exporter fails, the workload
+    scales in under full load.
 
-    Set `ignoreNullValues: "false"`, so that `fallback` applies, or use a trigger of type
-    `external`.
+    Remove `or vector(0)` and set `ignoreNullValues: "false"`, so that `fallback` applies, or use a
+    trigger of type `external`.
     """
     names = frozenset(servedmetrics.metrics(facts.settings))
     for scaled in facts.scaledobjects.read():
         for trigger in scaled.triggers:
-            series = sorted(words(trigger.query) & names)
-            if series and trigger.metadata.get("ignoreNullValues", "true").lower() != "false":
-                path = f"{trigger.path}.metadata.ignoreNullValues"
-                message = f"{trigger.path}: no answer about {join_names(series, 2)} counts as 0"
-                yield _wrong_field(scaled, path, message, "false")
+            if series := sorted(words(trigger.query) & names):
+                yield from _of_empty_answers(scaled, trigger, join_names(series, 2))
+
+
+def _of_empty_answers(
+    scaled: SeenScaledObject, trigger: SeenTrigger, series: str
+) -> Iterator[Finding]:
+    """Yield that no answer about series counts as 0, for KEDA or by the query itself."""
+    path, advice = f"{trigger.path}.metadata", []
+    fields: dict[str, object] = {}
+    action: str | Fix | None = None
+    message = f"{trigger.path}: no answer about {series} counts as 0"
+    if has_value_without(trigger.query):
+        message = f"{trigger.path}: without an answer about {series}, its query has a value"
+        parts = without_constant(trigger.query)
+        if parts is None:
+            advice.append(f"correct {path}.query: it must be empty while its series do not exist")
+            action = scaled.edit
+        else:
+            fields[f"{path}.query"], constant = parts
+            message += f": that of `{constant}`"
+            advice.append(f"remove `{constant}` from {path}.query")
+    if trigger.metadata.get("ignoreNullValues", "true").lower() != "false":
+        fields[f"{path}.ignoreNullValues"] = "false"
+        advice.append(f'set {path}.ignoreNullValues to "false"')
+    if not advice:
+        return
+    words_of_fix = " and ".join(advice)
+    if scaled.low == 0 and needs_pods(scaled, trigger):
+        words_of_fix += (
+            "; without pods its answer is empty too, and fallback then scales out: a trigger of "
+            "type external distinguishes the two"
+        )
+    action = scaled.patch_fields(fields) if action is None else action
+    yield Finding(scaled.subject, message, words_of_fix, action)

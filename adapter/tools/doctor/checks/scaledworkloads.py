@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from adapter.answers.keda.manifest import SeenScaledObject
@@ -14,10 +15,11 @@ from adapter.pipeline.cluster.podobjects import Container
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.askedmetrics import targets
 from adapter.tools.doctor.changedobjects import changed_workload
+from adapter.tools.doctor.copies import nearest_copies
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.tools.doctor.scaletargets import target_of
+from adapter.tools.doctor.scaletargets import copies_of_target
 
 _ONE_NODE: Final = "ReadWriteOnce"
 _ONE_POD: Final = "ReadWriteOncePod"
@@ -44,16 +46,31 @@ def _scaled_workloads(facts: Facts) -> Iterator[_Scaled]:
     scalers: list[Hpa | SeenScaledObject] = [h for h in facts.hpas.read() if not h.owner]
     scalers += facts.scaledobjects.value or () if facts.scaledobjects.known else ()
     some = False
-    for scaler in scalers:
-        workload = target_of(facts, scaler)
-        if workload is None:
-            continue
+    for workload, scaler in _pairs(facts, scalers):
         ours = scaler.subject in asking or asks_gpu(workload, facts.gpu_resources)
         if ours or any(_servers(workload)):
             some = True
             yield _Scaled(workload, scaler)
     if not some:
         raise NotApplicableError("no workload with GPUs or of an inference server is scaled")
+
+
+def _pairs(facts: Facts, scalers: Iterable[Hpa | SeenScaledObject]) -> Iterator[_Scaled]:
+    """Yield each scaler with its workload, and each workload with a scaler: either may have copies
+    in the files of several environments."""
+    by_target: dict[tuple[str, str, str], list[Hpa | SeenScaledObject]] = defaultdict(list)
+    for scaler in scalers:
+        by_target[scaler.kind, scaler.namespace, scaler.target].append(scaler)
+    for scalers_of_target in by_target.values():
+        copies = copies_of_target(facts, scalers_of_target[0])
+        paired = set()
+        for scaler in scalers_of_target:
+            for workload in nearest_copies(scaler.origin, copies):
+                paired.add(id(workload))
+                yield _Scaled(workload, scaler)
+        for workload in copies:
+            if id(workload) not in paired:
+                yield _Scaled(workload, nearest_copies(workload.origin, scalers_of_target)[0])
 
 
 def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
@@ -107,7 +124,7 @@ def one_node_volume(facts: Facts) -> Iterator[Finding]:
             if (claim := volume.persistent_volume_claim) is None:
                 continue
             key = (workload.metadata.namespace, claim.claim_name)
-            modes = _modes(facts, key)
+            modes = _modes(facts, key, workload.origin)
             if not modes or not set(modes) <= {_ONE_NODE, _ONE_POD}:
                 continue
             who = "one pod" if _ONE_POD in modes else "one node"
@@ -123,10 +140,10 @@ def one_node_volume(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _modes(facts: Facts, key: tuple[str, str]) -> list[str]:
-    """Return the access modes of a claim; none if it was not read."""
-    claims = facts.volume_claims.read()
-    return next((claim.spec.access_modes for claim in claims if claim.key == key), [])
+def _modes(facts: Facts, key: tuple[str, str], origin: str) -> list[str]:
+    """Return the access modes of a claim that a file names; none if it was not read."""
+    copies = [claim for claim in facts.volume_claims.read() if claim.key == key]
+    return next((claim.spec.access_modes for claim in nearest_copies(origin, copies)), [])
 
 
 @check(

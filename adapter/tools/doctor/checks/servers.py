@@ -62,6 +62,10 @@ class _Page(NamedTuple):
         """Return whether the page has the field."""
         return field in self.fields
 
+    def is_incomplete(self, field: str) -> bool:
+        """A page of doctor is read for the names of its series only."""
+        return False
+
 
 def _server(pod: SeenPod) -> ServerKind | None:
     """Return the inference server that a pod's image is; None for other pods."""

@@ -13,7 +13,8 @@ from adapter.answers.keda.errors import (
 )
 from adapter.answers.keda.scaledobjects import ScaledObject, decode
 from adapter.answers.keda.trigger import Ref
-from adapter.pipeline.attribution.values import NO_VALUE, NOT_SELECTED
+from adapter.pipeline.attribution.unreadseries import NO_VALUE
+from adapter.pipeline.attribution.values import NOT_SELECTED
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from adapter.pipeline.devices.assignment import Mismatch
 from apiservice.kube.reflector import EventType

@@ -42,6 +42,12 @@ def prometheus(query: str) -> dict[str, Any]:
         ([prometheus('sum(queue{pod=~"llm-gateway-.*"})')], 0, False),
         ([prometheus('sum(queue{pod=~"llm-.*|gateway-.*"})')], 0, False),
         ([prometheus(f"{OWN} or sum(gateway_queue_length)")], 0, False),
+        ([prometheus(f"{OWN} or vector(0)")], 0, False),
+        ([prometheus(f"{OWN} # or vector(0)")], 0, True),
+        ([prometheus(f"{OWN} / scalar(sum(gateway_limit))")], 0, True),
+        ([prometheus(f"absent({OWN})")], 0, False),
+        ([prometheus(f"{OWN} @ end()")], 0, False),
+        ([ours(podSelector="app=llm"), {"type": "cpu", "metadata": {"value": "60"}}], None, True),
         ([ours()], 0, True),
         ([ours()], 1, False),
         ([ours(podSelector="app=llm")], 0, True),
@@ -63,6 +69,24 @@ def test_a_trigger_must_exist_without_pods(
     assert (cause is not None) is sleeps
     if cause is not None:
         assert "minReplicaCount" in cause.fix
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "sleeps"),
+    [
+        ("tier=gpu", {"app": "llm", "tier": "gpu"}, True),
+        ("app=llm", {"app": "other"}, False),
+        ("app=llm", None, True),
+        ("tier=gpu", None, False),
+    ],
+)
+def test_labels_of_the_pods_decide_where_they_are_known(
+    selector: str, labels: dict[str, str] | None, *, sleeps: bool
+) -> None:
+    """Without them, a selector by the name of the target is of its pods."""
+    spec = {"scaleTargetRef": {"name": "llm"}, "triggers": [ours(podSelector=selector)]}
+    scaled = read_scaledobject({"metadata": {"name": "llm", "namespace": "team"}, "spec": spec})
+    assert (never_wakes(scaled, labels) is not None) is sleeps
 
 
 def test_a_list_is_not_green_where_nothing_wakes() -> None:

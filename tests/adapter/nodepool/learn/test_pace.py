@@ -22,7 +22,13 @@ def spec(most: int = 100, least: int = 1, **behavior: Any) -> HpaSpec:
         {
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",
-            "spec": {"minReplicas": least, "maxReplicas": most, "metrics": [metric], **rules},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
+                "minReplicas": least,
+                "maxReplicas": most,
+                "metrics": [metric],
+                **rules,
+            },
         }
     )
 

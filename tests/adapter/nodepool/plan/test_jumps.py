@@ -63,6 +63,11 @@ class Case:
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",
             "spec": {
+                "scaleTargetRef": {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": "llm",
+                },
                 "maxReplicas": self.most,
                 "metrics": [{"type": "External", "external": metric}],
                 **rules,

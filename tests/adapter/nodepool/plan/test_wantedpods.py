@@ -135,7 +135,7 @@ def test_the_status_does_not_overrule_metrics_that_were_all_read() -> None:
 def test_an_hpa_with_only_other_metrics_is_not_planned_for() -> None:
     manifest = yaml.safe_load(HPA)
     manifest["spec"]["metrics"] = [CPU]
-    with pytest.raises(ManifestError, match=r"spec\.metrics is empty"):
+    with pytest.raises(ManifestError, match=r"spec\.metrics has no metric of type Pods"):
         parse_readable(manifest)
 
 

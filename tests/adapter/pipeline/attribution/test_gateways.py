@@ -62,6 +62,11 @@ dynamo_frontend_queued_requests{model="llama"} 1
 dynamo_frontend_stage_requests{stage="route",phase="aggregated"} 2
 """
 OLD_DYNAMO = "\n".join(row for row in DYNAMO.splitlines() if "active" not in row) + "\n"
+DYNAMO_0_5 = """\
+dynamo_frontend_inflight_requests_total{model="qwen"} 12
+dynamo_frontend_queued_requests_total{model="qwen"} 7
+dynamo_frontend_requests_total{model="qwen",status="success"} 900
+"""
 WITH_ROUTER = """\
 dynamo_frontend_router_queue_pending_requests{worker_type="prefill"} 1
 dynamo_frontend_router_queue_pending_requests{worker_type="decode"} 2
@@ -99,6 +104,7 @@ PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
     "llm-d between the names": (BETWEEN, {WAITING: 8.0, "llm_d_epp_average_queue_size": 0.5}),
     "Dynamo": (DYNAMO, {WAITING: 8.0, RUNNING: 15.0}),
     "Dynamo with the names before": (OLD_DYNAMO, {WAITING: 8.0, RUNNING: 15.0}),
+    "Dynamo 0.5": (DYNAMO_0_5, {WAITING: 7.0, RUNNING: 12.0}),
     "Dynamo with the queue of its router": (DYNAMO + WITH_ROUTER, {WAITING: 3.0, RUNNING: 15.0}),
     "the queue of a gateway is not that of a server": (
         PICKER + DYNAMO,
@@ -184,3 +190,46 @@ def test_labels_that_clients_choose_hide_no_request(page: str, expected: float |
     world = World(make_pod("epp", gpus={}))
     serve(world, page)
     assert world.value("epp", WAITING, T) == expected
+
+
+UNDECLARED = {
+    "Dynamo's router": (
+        "dynamo_frontend_router_queue_pending_requests",
+        'model="qwen",worker_type="decode"',
+        WAITING,
+    ),
+    "Dynamo's frontend": ("dynamo_frontend_queued_requests", 'model="qwen"', WAITING),
+    "Dynamo's running requests": ("dynamo_frontend_active_requests", 'model="qwen"', RUNNING),
+    "llm-d's queue": ("llm_d_epp_flow_control_queue_size", 'fairness_id="a"', WAITING),
+    "llm-d's running requests": ("llm_d_epp_request_running", 'fairness_id="a"', RUNNING),
+    "the extension": ("inference_objective_running_requests", 'model_name="qwen"', RUNNING),
+    "Ray Serve": ("ray_serve_deployment_queued_queries", 'deployment="d",route="/"', WAITING),
+}
+"""Gauge -> labels that the catalogue knows, and the metric."""
+
+
+def _with_new_label(series: str, labels: str) -> str:
+    values = {"batch": 40, "interactive": 2, "none": 0}
+    return "".join(f'{series}{{{labels},new="{n}"}} {v}\n' for n, v in values.items())
+
+
+@pytest.mark.parametrize(("series", "labels", "metric"), UNDECLARED.values(), ids=UNDECLARED)
+def test_samples_that_differ_in_a_label_that_nobody_declared_are_added_up(
+    series: str, labels: str, metric: str
+) -> None:
+    world = World(make_pod("epp", gpus={}))
+    serve(world, _with_new_label(series, labels))
+    assert world.value("epp", metric, T) == 42.0
+    assert not world.store.rejects.totals
+
+
+@pytest.mark.parametrize(("series", "labels", "metric"), UNDECLARED.values(), ids=UNDECLARED)
+def test_in_a_store_where_the_label_may_be_a_replicas_none_hides_a_larger_one(
+    series: str, labels: str, metric: str
+) -> None:
+    world = World(make_pod("epp", gpus={}))
+    target = 'namespace="ml",pod="epp",instance="10.0.0.5:9090"'
+    page = _with_new_label(series, f"{labels},{target}")
+    read = parse(page.encode(), time=T, wanted=CATALOG.series)
+    world.store.ingest(ScrapeResult("10.0.0.5:9090", None, read.samples, T, read.rejects))
+    assert world.value("epp", metric, T) == 40.0

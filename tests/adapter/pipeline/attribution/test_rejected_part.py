@@ -6,7 +6,7 @@ import pytest
 
 from adapter.pipeline.attribution.policy import SharingOptions, SharingPolicy
 from adapter.pipeline.attribution.reading import Absence
-from adapter.pipeline.attribution.values import NO_VALUE
+from adapter.pipeline.attribution.unreadseries import NO_VALUE
 from tests.adapter.world import World, make_pod, row, said
 
 GIB = 1 << 30

@@ -92,7 +92,9 @@ CASES = {
         40.8493,
         gpus={"nvidia.com/mig-1g.5gb": 1},
     ),
-    "GPU_UTIL on a MIG row is garbage": Case(row(UTIL, 33, "p", more=MIG(7)), UTIL, "no_value"),
+    "GPU_UTIL on a MIG row is garbage": Case(
+        row(UTIL, 33, "p", more=MIG(7)), UTIL, "metric_of_whole_devices"
+    ),
     "instances of one board have one power": Case(
         row("DCGM_FI_DEV_POWER_USAGE", 112.5, "p", more=MIG(7))
         + row("DCGM_FI_DEV_POWER_USAGE", 112.5, "p", more=MIG(8)),

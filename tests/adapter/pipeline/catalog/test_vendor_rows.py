@@ -59,7 +59,7 @@ PAGES = {
     "amd partition: the board's activity is not its own": (
         f"gpu_gfx_activity{{{CPX}}} 83\n",
         "gpu_utilization",
-        "no_value",
+        "metric_not_exported",
     ),
     "amd busy cores stand in for an activity that is not exported": (
         f'gpu_gfx_busy_instantaneous{{{SPX},xcc_index="0"}} 20\n',

@@ -55,7 +55,7 @@ PATHS = {
         _object("example.com/v1", "Namespace", "other"),
         "/namespaces.example.com/other/queue",
     ),
-    "a kind that ends in y": (_object("x.io/v1", "Gateway", "a/b"), "/gateways.x.io/a%2Fb/queue"),
+    "a kind that ends in y": (_object("x.io/v1", "Gateway", "a b"), "/gateways.x.io/a%20b/queue"),
 }
 """A metric of an HPA in the namespace ``team``, and the path of its values below NAMESPACED."""
 

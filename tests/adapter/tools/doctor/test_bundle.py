@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match="cannot be written"):
         write(tmp_path / "none" / "a.json", DoctorReport(run(facts), ""), facts)
     manifest = tmp_path / "a.yaml"
-    manifest.write_text("kind: Deployment\nmetadata: {name: a}\n")
+    manifest.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n")
     ended = invoke("doctor", "-f", str(manifest), "--bundle", str(tmp_path / "none" / "b.json"))
     assert ended.code == 2
     assert len(ended.output.splitlines()) == 1

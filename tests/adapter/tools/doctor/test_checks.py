@@ -138,6 +138,18 @@ def test_a_quota_that_is_not_counted_yet_is_not_used_up() -> None:
     assert result.outcome is Outcome.FINE
 
 
+def test_a_quota_in_numbers_is_read() -> None:
+    manifest = {
+        "metadata": {"name": "new", "namespace": "gpu-metrics"},
+        "spec": {"hard": {"requests.cpu": 0.5, "pods": 0}},
+        "status": {"used": {"pods": 0, "requests.cpu": 0.25}},
+    }
+    facts = clean()
+    facts.quotas = Fact([read(manifest, ResourceQuota)])
+    (result,) = run(facts, ("GMA604",))
+    assert [finding.message for finding in result.findings] == ["pods is used up: 0 of 0"]
+
+
 def test_a_target_in_another_unit_silences_the_advice_to_raise_the_maximum() -> None:
     facts = clean()
     row = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}

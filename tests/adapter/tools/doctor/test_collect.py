@@ -107,7 +107,7 @@ def test_a_list_ends_at_its_bound_with_a_note(
         small(server)
         server.answers[PODS] = [{"metadata": {"name": f"p{i}"}, "spec": {}} for i in range(9)]
         report = look(kubeconfig)
-    assert f"{PODS}: only the first 2 objects were read" in report["notes"]
+    assert f"{PODS}: only the first 2 objects were read" in report["unread"]
 
 
 def test_lists_end_when_their_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_lists_end_when_their_time_is_over(tmp_path: Path, monkeypatch: pytest.M
         small(server)
         server.answers[PODS] = [exporter("a")]
         report = look(kubeconfig)
-    assert f"{PODS}: only the first 0 objects were read" in report["notes"]
+    assert f"{PODS}: only the first 0 objects were read" in report["unread"]
 
 
 def test_values_are_read_in_some_namespaces(
@@ -151,7 +151,7 @@ def test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_n
         server.answers[path] = (200, b"<html>Sign in</html>")
         report = look(kubeconfig)
     assert "only 1 of 2 exporters were read" in report["notes"]
-    assert f"{PODS}: 1 object could not be decoded" in report["notes"]
+    assert f"{PODS}: 1 object could not be decoded" in report["unread"]
     (row,) = [row for row in report["checks"] if row["id"] == "GMA104"]
     assert [finding["object"] for finding in row["findings"]] == ["pod gpu/a"]
 

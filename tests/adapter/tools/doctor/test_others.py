@@ -63,9 +63,15 @@ def manifests(folder: Path, text: str) -> Path:
     meta = {"name": "gma", "namespace": "gpu-metrics", "labels": labels}
     rows: Sequence[dict[str, Any]] = (
         {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": meta, "spec": spec},
-        {"kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": yaml.safe_dump(settings)}},
         {
             "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": meta,
+            "data": {"config.yaml": yaml.safe_dump(settings)},
+        },
+        {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
             "metadata": {"name": "prometheus-adapter"},
             "data": {"config.yaml": text},
         },

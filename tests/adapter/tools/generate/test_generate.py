@@ -15,7 +15,7 @@ from adapter.answers.keda.trigger import compile_trigger
 from adapter.hpa import MetricKind, from_manifest
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.optin import PREFIX
-from adapter.tools.doctor import manifests as doctormanifests
+from adapter.tools.doctor import manifestfiles
 from adapter.tools.generate.manifests import API_VERSIONS
 from adapter.tools.generate.presets import PRESETS
 from tests.adapter.commandline import invoke
@@ -104,7 +104,7 @@ def test_doctor_finds_a_trigger_with_a_mistake(monkeypatch: pytest.MonkeyPatch) 
 def test_doctor_leaves_out_a_standard_input_that_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(doctormanifests, "MOST_BYTES", 10)
+    monkeypatch.setattr(manifestfiles, "MOST_BYTES", 10)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: " + b"b" * 20)))
     ended = invoke("doctor", "-f", "-")
     assert ended.code == 2

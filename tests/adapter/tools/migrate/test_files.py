@@ -12,6 +12,7 @@ import yaml
 
 from adapter.answers.rules.rulefile import MAX_BYTES
 from adapter.config.process.config import load
+from adapter.tools.migrate import run
 from adapter.tools.migrate.configfile import MOST_BYTES
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.tools.migrate.peercluster import RULES
@@ -194,6 +195,38 @@ def test_a_file_that_cannot_be_used_is_one_line(content: bytes, said: str, tmp_p
     (line,) = ended.output.splitlines()
     assert line.startswith("gpu-metrics-adapter: ")
     assert said in line
+
+
+TEXT = f"{json.dumps(RULES)}\n"
+TEXTS = {
+    "a text": (TEXT, "given.yaml"),
+    "a text and another document": (f"{TEXT}---\na: b\n", "given.yaml"),
+    "a ConfigMap whose data is a text": (
+        f"kind: ConfigMap\nmetadata: {{name: a}}\ndata: {TEXT}",
+        "given.yaml: ConfigMap a, data",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "place"), TEXTS.values(), ids=TEXTS)
+def test_a_configuration_may_be_a_text_at_any_place(
+    content: str, place: str, tmp_path: Path
+) -> None:
+    ended = of(tmp_path, content)
+    assert ended.code == of(tmp_path, RULES).code
+    assert ended.output.splitlines()[0].endswith(place)
+
+
+def test_a_fault_of_the_command_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(_: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(run, "report_rules", fail)
+    (line,) = of(tmp_path, RULES).output.splitlines()
+    assert "given.yaml has a form that this command does not know (IndexError" in line
+    assert "cluster" not in line
 
 
 def test_a_file_that_is_missing_is_one_line(tmp_path: Path) -> None:

@@ -206,7 +206,8 @@ def test_parameters_of_argo_cd_are_values_too(tmp_path: Path) -> None:
     ended = of(tmp_path, dump(application(valuesObject=values, parameters=[default])))
     assert "its default rules" not in ended.output
     existing = {"name": "prometheus-adapter.rules.existing", "value": "mine"}
-    ended = of(tmp_path, dump(application(valuesObject=values, parameters=[existing])))
+    umbrella = {"prometheus-adapter": values}
+    ended = of(tmp_path, dump(application(valuesObject=umbrella, parameters=[existing])))
     assert (ended.code, "the rules are in ConfigMap mine" in ended.output) == (2, True)
 
 

@@ -110,7 +110,7 @@ def changed(**spec: Any) -> str:
         ("ml/llm", ("--min", "9", "--max", "3"), "", "minReplicas 9 is above maxReplicas 3"),
         ("ml/llm", ("-f", "bad.yaml"), "a: [", "bad.yaml cannot be read as YAML"),
         ("ml/llm", ("-f", "bad.yaml"), "[]", "bad.yaml has no HPA ml/llm: it has no HPA"),
-        ("ml/llm", ("-f", "bad.yaml"), changed(metrics=[]), "spec.metrics is empty"),
+        ("ml/llm", ("-f", "bad.yaml"), changed(metrics=[]), "it has Resource cpu"),
         ("ml/llm", ("-f", "bad.yaml"), changed(maxReplicas="x"), "spec.maxReplicas is 'x'"),
     ],
 )

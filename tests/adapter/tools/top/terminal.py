@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -67,8 +68,17 @@ class Terminal:
         return self.wait(lambda picture: any(text in line for line in picture))
 
     def end(self) -> int:
-        """Return the exit status of a program that ends."""
-        return self.process.wait(_PATIENCE)
+        """Return the exit status of a program that ends; show where one is that does not."""
+        try:
+            return self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            drawn = len(self.written)
+            flags = self.mode[3]
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(_PATIENCE)
+            stacks = bytes(self.written[drawn:]).decode(errors="replace")
+            signals = "gives" if flags & termios.ISIG else "gives no"
+            raise AssertionError(f"it runs on; the terminal {signals} signals:\n{stacks}") from None
 
     @property
     def restored(self) -> bool:
@@ -100,7 +110,13 @@ def terminal(
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env={**base, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environ},
+        env={
+            **base,
+            "TERM": "xterm-256color",
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONFAULTHANDLER": "1",
+            **environ,
+        },
     )
     tty = Terminal(master, slave, process)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -301,7 +302,7 @@ async def test_a_query_for_each_exact_name_gives_the_same(scraped: Engine) -> No
 def test_no_query_exceeds_the_limit_of_engines() -> None:
     """VictoriaMetrics' ``-search.maxQueryLen`` is 16 KiB; most proxies take a URL of 8 KiB."""
     longest = max(
-        len(QueryGroup(name, names).promql(90.0, 'cluster="a"'))
+        len(quote(QueryGroup(name, names).promql(90.0, 'cluster="a"'), safe=""))
         for name, names in CATALOG.groups.items()
     )
-    assert longest < 6000
+    assert longest < 7500

@@ -425,10 +425,42 @@ def no_answer_is_zero(facts: Facts) -> None:
     facts.scaledobjects = Fact([_query(promql)])
 
 
+@fault("GMA429")
+def a_query_that_is_never_empty(facts: Facts) -> None:
+    promql = 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"}) or vector(0)'
+    facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
 @fault("GMA412")
 def averagevalue_of_a_mean_in_promql(facts: Facts) -> None:
     promql = 'avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})'
     facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
+@fault("GMA412")
+def averagevalue_of_a_mean_times_a_number(facts: Facts) -> None:
+    promql = 'round(100 * avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{pod=~"llm-.*"}))  # percent'
+    facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
+@fault("GMA403")
+def a_target_above_a_quotient(facts: Facts) -> None:
+    promql = 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"}) / 100'
+    facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
+@fault("GMA408")
+def keda_never_wakes_by_a_store(facts: Facts) -> None:
+    metadata = {"serverAddress": "http://prometheus:9090", "threshold": "70"}
+    metadata |= {"query": 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})', "ignoreNullValues": "false"}
+    asks = {"type": "prometheus", "metadata": metadata}
+    facts.scaledobjects = Fact([scaledobject(asks, minReplicaCount=0)])
+
+
+@fault("GMA408")
+def keda_never_wakes_by_cpu(facts: Facts) -> None:
+    cpu = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "80"}}
+    facts.scaledobjects = Fact([scaledobject(trigger(), cpu, minReplicaCount=0)])
 
 
 @fault("GMA451")
