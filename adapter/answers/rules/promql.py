@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from adapter.answers.rules.promqltokens import NotWidenedError, PromqlToken, tokens
+from adapter.answers.rules.promqltokens import NotWidenedError, PromqlToken, TokenReader
 
 SENTINEL: Final = "gma__object__matchers"
 """Stands for the label matchers of the objects."""
@@ -82,12 +82,10 @@ def widen_query(query: str, key: ObjectKey) -> Widened:
     return _Parser(query, key).run()
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, query: str, key: ObjectKey) -> None:
-        self._query = query
+        super().__init__(query)
         self._key = key
-        self._tokens = tokens(query)
-        self._place = 0
         self._depth = 0
         self._holes: list[PromqlToken] = []
         self._inserts: list[tuple[int, str]] = []
@@ -113,22 +111,11 @@ class _Parser:
         parts[-1] += self._query[place:]
         return tuple(parts)
 
-    @property
-    def _next(self) -> PromqlToken:
-        return self._tokens[self._place]
-
     def _take(self) -> PromqlToken:
         """Return the next token, and pass over it unless it is the end."""
         token = self._next
         self._place += token.kind != "end"
         return token
-
-    def _accept(self, *texts: str) -> bool:
-        """Take the next token if it is one of these signs or words."""
-        if self._next.kind in ("sign", "name") and self._next.text.lower() in texts:
-            self._place += 1
-            return True
-        return False
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):

@@ -50,3 +50,23 @@ def tokens(query: str, *, comments: bool = False) -> list[PromqlToken]:
         tokens_read.append(PromqlToken(kind, match[kind], match.start(kind), match.end()))
         place = match.end()
     return tokens_read
+
+
+class TokenReader:
+    """What the readers of queries have in common: a query, and a place among its tokens."""
+
+    def __init__(self, query: str, *, comments: bool = False) -> None:
+        self._query = query
+        self._tokens = tokens(query, comments=comments)
+        self._place = 0
+
+    @property
+    def _next(self) -> PromqlToken:
+        return self._tokens[self._place]
+
+    def _accept(self, *texts: str) -> bool:
+        """Take the next token if it is one of these signs or words."""
+        if self._next.kind in ("sign", "name") and self._next.text.lower() in texts:
+            self._place += 1
+            return True
+        return False

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
-from adapter.answers.rules.promqltokens import NotWidenedError, PromqlToken, tokens
+from adapter.answers.rules.promqltokens import NotWidenedError, PromqlToken, TokenReader
 
 _MAX_DEPTH: Final = 50
 _MAX_OPERATORS: Final = 100
-_MAX_EXPONENT: Final = 30
 """Operators of an expression: each is a level of the tree."""
+_MAX_EXPONENT: Final = 30
+"""The largest power of ten of a number, and the smallest."""
 _LEVELS: Final = (
     ("or",),
     ("and", "unless"),
@@ -93,11 +94,9 @@ def read_query(query: str) -> PromqlNode | None:
         return None
 
 
-class _TreeReader:
+class _TreeReader(TokenReader):
     def __init__(self, query: str) -> None:
-        self._query = query
-        self._tokens = tokens(query, comments=True)
-        self._place = 0
+        super().__init__(query, comments=True)
         self._depth = 0
         self._operators = 0
 
@@ -107,23 +106,12 @@ class _TreeReader:
             raise _UnreadError
         return node
 
-    @property
-    def _next(self) -> PromqlToken:
-        return self._tokens[self._place]
-
     def _take(self, *kinds: str) -> PromqlToken:
         token = self._next
         if token.kind not in kinds:
             raise _UnreadError
         self._place += 1
         return token
-
-    def _accept(self, *texts: str) -> bool:
-        """Take the next token if it is one of these signs or words."""
-        if self._next.kind in ("sign", "name") and self._next.text.lower() in texts:
-            self._place += 1
-            return True
-        return False
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):
@@ -243,7 +231,9 @@ def bounded(number: Decimal) -> Decimal | None:
 
     A product of larger ones can be more than a Decimal holds, and its text a million digits.
     """
-    return number if not number or abs(number.adjusted()) <= _MAX_EXPONENT else None
+    if not number:
+        return Decimal(0)  # `0e999999999` has an exponent too
+    return number if abs(number.adjusted()) <= _MAX_EXPONENT else None
 
 
 def _number(token: PromqlToken) -> Decimal | None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.answers.rules import doubts, promql, registry, rulefile, ruleset
+from adapter.answers.rules import doubts, promql, promqltokens, registry, rulefile, ruleset
 from adapter.answers.rules.gotemplate.errors import TemplateError, UnsupportedError
 from adapter.answers.rules.gotemplate.parser import MOST_VARIABLES
 from adapter.answers.rules.gotemplate.template import Arguments, GoTemplate
@@ -231,7 +231,7 @@ def test_a_mistake_of_the_program_about_doubts_keeps_the_rule() -> None:
 
 def test_a_mistake_of_the_program_while_widening_keeps_the_rule() -> None:
     (made,) = rules_of(b"rules:\n- {seriesQuery: a, metricsQuery: up}\n").custom
-    with mock.patch.object(promql, "tokens", side_effect=IndexError("list index")):
+    with mock.patch.object(promqltokens, "tokens", side_effect=IndexError("list index")):
         assert "IndexError" in why_narrow(made)
 
 

@@ -48,6 +48,7 @@ ODD: Final = st.sampled_from(
     [
         *(None, True, 0, -1, 2.5, 1 << 70, "", "a", "a/b", "80%", "{{ .Values.a }}"),
         *("sum(a) * 1e999999999", "sum(a) / (count(a) * 1e-9999999)", "a * 9e999999"),
+        "quantile(0e999999999, a)",
     ]
 ) | st.sampled_from([[], ["a"], [[]], [None], {}, {"a": "b"}, {"": [1]}, {"name": {}}])
 
