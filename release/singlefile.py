@@ -17,8 +17,10 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from io import BytesIO
+from itertools import repeat
 from pathlib import Path
 from typing import Final
 
@@ -52,8 +54,10 @@ def archives(folder: Path, wheel: Path) -> list[tuple[tuple[str, str], Path]]:
     """
     written = []
     for platform, tags in PLATFORMS.items():
-        with tempfile.TemporaryDirectory() as name:
-            sites = [_downloaded(Path(name) / python, python, tags) for python in PYTHONS]
+        with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(len(PYTHONS)) as pool:
+            # At the same time: each is a process that computes for twenty seconds.
+            folders = [Path(name) / python for python in PYTHONS]
+            sites = list(pool.map(_downloaded, folders, PYTHONS, repeat(tags)))
             executable = single_file(wheel, sites)
         path = folder / f"{NAME}-{__version__}-{'-'.join(platform)}.tar.gz"
         archive(path, executable)
